@@ -1,0 +1,169 @@
+"""The reward-free data set on disk: append-only shards of whole episodes, named by a manifest."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from rewardfree.data import files
+from rewardfree.data.transitions import STATE_ARRAYS, STEP_ARRAYS, Transitions
+from rewardfree.errors import UserError
+from rewardfree.interfaces import Axis, Spec, State, Step
+
+FORMAT = 1
+SHARD_FRAMES = 5000
+REWARD_TIMING = "r_t = r(s_t, a_t, s_{t+1}); a name reads s_{t+1}"
+
+
+def versions() -> dict[str, str]:
+    """What produced the data: a simulator of another version may not repeat it."""
+    return {name: metadata.version(name) for name in ("rewardfree", "mujoco", "dm_control", "jax", "numpy")}
+
+
+class Recorder:
+    """Collects one episode: T + 1 states, T steps."""
+
+    def __init__(self, first: State) -> None:
+        self._states = [first]
+        self._steps: list[tuple[np.ndarray, np.ndarray, bool]] = []
+
+    def add(self, action: np.ndarray, step: Step) -> None:
+        self._states.append(step.state)
+        self._steps.append((np.asarray(action, np.float32), step.ctrl, step.terminated))
+
+    def __len__(self) -> int:
+        return len(self._steps)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        states = {name: np.stack([getattr(state, name) for state in self._states]) for name in STATE_ARRAYS}
+        steps = (np.stack(column) for column in zip(*self._steps, strict=True))
+        return states | dict(zip(STEP_ARRAYS, steps, strict=True))
+
+
+class DatasetWriter:
+    """Appends episodes; every so many frames they become a shard, and the manifest names it."""
+
+    def __init__(self, folder: Path, spec: Spec) -> None:
+        self._folder = folder
+        self._pending: list[dict[str, np.ndarray]] = []
+        self._manifest: dict[str, Any] = {
+            "format": FORMAT,
+            "reward_timing": REWARD_TIMING,
+            "versions": versions(),
+            "spec": dataclasses.asdict(spec),
+            "shards": [],
+        }
+        files.write_json(folder / "manifest.json", self._manifest)
+
+    def append(self, episode: dict[str, np.ndarray]) -> None:
+        self._pending.append(episode)
+        if sum(len(pending["action"]) for pending in self._pending) >= SHARD_FRAMES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what is pending. The shard comes first: what the manifest names is complete."""
+        if not self._pending:
+            return
+        name = f"shard-{len(self._manifest['shards']):05d}.safetensors"
+        lengths = [len(episode["action"]) for episode in self._pending]
+        arrays = {key: np.concatenate([episode[key] for episode in self._pending]) for key in self._pending[0]}
+        size, digest = files.write_arrays(self._folder / name, arrays)
+        self._manifest["shards"].append({"file": name, "bytes": size, "sha256": digest, "lengths": lengths})
+        files.write_json(self._folder / "manifest.json", self._manifest)
+        self._pending = []
+
+
+class Dataset:
+    """Whole episodes, read through memory maps, read-only. There is no reward in it."""
+
+    def __init__(self, path: Path, spec: Spec, shards: Sequence[Transitions]) -> None:
+        self.path = path
+        self.spec = spec
+        self.shards = tuple(shards)
+        self.lengths: Int[np.ndarray, " E"] = np.concatenate(
+            [shard.lengths for shard in shards] or [np.zeros(0, np.int64)]
+        )
+
+    @classmethod
+    def open(cls, path: str | Path) -> Dataset:
+        """Open a run's data set, checking sizes and checksums.
+
+        Raises UserError if there is none, if it is damaged, or if a newer version wrote it.
+        """
+        folder = Path(path) / "data"
+        if not (folder / "manifest.json").is_file():
+            raise UserError(f"{path} holds no run: there is no data/manifest.json in it; give a run's folder")
+        manifest = files.read_json(folder / "manifest.json")
+        try:
+            if manifest["format"] > FORMAT:
+                raise UserError(f"{folder} was written by a newer version of rewardfree: upgrade to read it")
+            spec = spec_from_json(manifest["spec"])
+            shards = [_open_shard(folder, spec, entry) for entry in manifest["shards"]]
+        except (KeyError, TypeError, ValueError) as error:
+            raise UserError(f"{folder / 'manifest.json'} is damaged: {error!r}") from error
+        return cls(Path(path), spec, shards)
+
+    @property
+    def frames(self) -> int:
+        return int(self.lengths.sum())
+
+    @property
+    def episodes(self) -> int:
+        return len(self.lengths)
+
+    def array(self, name: str) -> np.ndarray:
+        """One stored array, flat over all shards; a view of the file if there is a single shard."""
+        parts = [shard.stored(name) for shard in self.shards]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def values(self, name: str) -> np.ndarray:
+        """A named quantity over all transitions, as a reward sees it."""
+        return np.concatenate([shard[name] for shard in self.shards])
+
+    def __repr__(self) -> str:
+        return f"Dataset({self.path}: {self.spec.domain}, {self.frames} frames, {self.episodes} episodes)"
+
+
+@dataclass(frozen=True)
+class LabelledDataset:
+    """A reward laid over a data set: many rewards share one. The only thing a planner accepts."""
+
+    data: Dataset
+    name: str
+    reward: Float[np.ndarray, " n"]
+    """float32, one per transition."""
+
+
+def spec_from_json(value: Mapping[str, Any]) -> Spec:
+    fields = dict(value)
+    fields["quantities"] = tuple(fields["quantities"])
+    fields["joints"] = {name: tuple(bounds) for name, bounds in fields["joints"].items()}
+    fields["coverage"] = tuple(Axis(**axis) for axis in fields["coverage"])
+    return Spec(**fields)
+
+
+def _open_shard(folder: Path, spec: Spec, entry: Mapping[str, Any]) -> Transitions:
+    name = entry["file"]
+    if not re.fullmatch(r"shard-\d+\.safetensors", name):
+        raise UserError(f"{folder / 'manifest.json'} names a file outside the data set: {name!r}")
+    path = folder / name
+    if not path.is_file():
+        raise UserError(f"{path} is missing: the data set is incomplete")
+    if path.stat().st_size != entry["bytes"] or files.sha256(path) != entry["sha256"]:
+        raise UserError(f"{path} is damaged: its size or checksum is not the one in the manifest")
+    arrays = files.map_arrays(path)
+    lengths = np.asarray(entry["lengths"], np.int64)
+    frames, states = int(lengths.sum()), int(lengths.sum()) + len(lengths)
+    for array in (*STATE_ARRAYS, *STEP_ARRAYS):
+        if array not in arrays or len(arrays[array]) != (states if array in STATE_ARRAYS else frames):
+            raise UserError(f"{path} does not fit the manifest at '{array}'")
+    return Transitions(spec, arrays, lengths)
+

@@ -1,0 +1,129 @@
+"""Files that are either complete or absent: atomic writes, and arrays read through memory maps."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import jax
+import numpy as np
+import safetensors.numpy
+
+from rewardfree.errors import UserError
+
+Arrays = Mapping[str, np.ndarray]
+T = TypeVar("T")
+
+_DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "U32": "<u4", "U8": "|u1", "BOOL": "|b1"}
+_MAX_HEADER = 16 * 2**20
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write to a temporary name, fsync, rename: a reader sees the old file or the new one, whole."""
+    temporary = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".writing-")
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, path)
+    except OSError as error:
+        if temporary is not None:
+            Path(temporary).unlink(missing_ok=True)
+        raise UserError(
+            f"cannot write {path}: {error.strerror}; what was written before is intact,"
+            " make room or choose another folder"
+        ) from error
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)  # the rename itself
+    finally:
+        os.close(folder)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def write_json(path: Path, value: Any) -> None:
+    write_bytes(path, (json.dumps(value, indent=2, allow_nan=False) + "\n").encode())
+
+
+def read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_bytes())
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise UserError(f"{path} is damaged: it is not JSON ({error})") from error
+
+
+def write_arrays(path: Path, arrays: Arrays) -> tuple[int, str]:
+    """Write a safetensors file; returns its size and SHA-256."""
+    content = safetensors.numpy.save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
+    write_bytes(path, content)
+    return len(content), hashlib.sha256(content).hexdigest()
+
+
+def sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def map_arrays(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of a safetensors file as read-only views of its memory map: nothing is copied.
+
+    The package's own loader copies every array, so the header (length, JSON, data) is read here, and
+    each of its claims is checked against the file before it is believed.
+    """
+    try:
+        content = np.memmap(path, dtype=np.uint8, mode="r")
+    except (OSError, ValueError) as error:
+        raise UserError(f"cannot read {path}: {error}") from error
+    length = int.from_bytes(content[:8].tobytes(), "little") if len(content) >= 8 else -1
+    if not 2 <= length <= min(_MAX_HEADER, len(content) - 8):
+        raise UserError(f"{path} is damaged: it has no safetensors header")
+    try:
+        header = json.loads(content[8 : 8 + length].tobytes())
+        entries = {name: entry for name, entry in header.items() if name != "__metadata__"}
+        return {name: _view(content[8 + length :], entry) for name, entry in entries.items()}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UserError(f"{path} is damaged: {error}") from error
+
+
+def _view(data: np.ndarray, entry: Mapping[str, Any]) -> np.ndarray:
+    dtype = np.dtype(_DTYPES[entry["dtype"]])
+    shape = tuple(int(size) for size in entry["shape"])
+    begin, end = (int(offset) for offset in entry["data_offsets"])
+    if min((0, *shape)) < 0 or not 0 <= begin <= end <= len(data):
+        raise ValueError("an array lies outside the file")
+    if end - begin != math.prod(shape) * dtype.itemsize:
+        raise ValueError("an array's size does not fit its shape")
+    return data[begin:end].view(dtype).reshape(shape)
+
+
+def tree_arrays(tree: Any) -> dict[str, np.ndarray]:
+    """The array leaves of a pytree by their path."""
+    leaves = jax.tree_util.tree_leaves_with_path(tree)
+    return {jax.tree_util.keystr(path, simple=True, separator="."): np.asarray(leaf) for path, leaf in leaves}
+
+
+def fill_tree(like: T, arrays: Arrays, source: Path) -> T:
+    """A pytree shaped as `like` with the arrays that `tree_arrays` named."""
+    expected = tree_arrays(like)
+    for name, leaf in expected.items():
+        found = arrays.get(name)
+        if found is None or found.shape != leaf.shape or found.dtype != leaf.dtype:
+            raise UserError(f"{source} does not fit its configuration at '{name}'")
+    return jax.tree.unflatten(jax.tree.structure(like), [np.array(arrays[name]) for name in expected])

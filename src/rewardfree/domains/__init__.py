@@ -1,0 +1,1 @@
+"""Domains, one file each; the file's name is the domain's name."""

@@ -1,0 +1,131 @@
+"""What the domains built on dm_control share: seeded starts, stepping, the stored state, pictures."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from abc import abstractmethod
+from collections.abc import Mapping
+from ctypes.util import find_library
+from typing import Any, ClassVar
+
+import numpy as np
+from jaxtyping import Float
+
+from rewardfree.errors import UserError
+from rewardfree.interfaces import Axis, Domain, Reward, Spec, State, Step
+
+EPISODE_LENGTH = 1000
+
+NO_PICTURES = (
+    "no OpenGL back-end for pictures: install libEGL (Debian, Ubuntu: apt install libegl1) and set "
+    "MUJOCO_GL=egl, or install libosmesa6 and set MUJOCO_GL=osmesa"
+)
+
+
+def load(module: str) -> Any:
+    """Import a module of dm_control, which settles on an OpenGL back-end when it is first imported.
+
+    MUJOCO_GL is the user's choice. If it is not set, dm_control would look for a display first: on Linux
+    without one, EGL is taken if it works, and else none. Everything but `render` does without.
+    """
+    wanted = os.environ.get("MUJOCO_GL")
+    if not wanted and sys.platform == "linux" and not os.environ.get("DISPLAY"):
+        os.environ["MUJOCO_GL"] = "egl" if find_library("EGL") else "off"
+    try:
+        importlib.import_module("dm_control._render")
+    except (ImportError, AttributeError, RuntimeError) as error:  # no such library, or no device to draw with
+        if wanted:
+            raise UserError(f"MUJOCO_GL={wanted} does not work here; unset it, or set it to off") from error
+        os.environ["MUJOCO_GL"] = "off"
+    return importlib.import_module(f"dm_control.{module}")
+
+
+class DmControl(Domain):
+    """A domain over a dm_control physics. Subclasses say how it starts, and what is seen and named."""
+
+    name: ClassVar[str]
+    camera: ClassVar[str]
+    quantities: ClassVar[tuple[str, ...]]
+    coverage: ClassVar[tuple[Axis, ...]]
+    tasks: ClassVar[Mapping[str, Reward]]
+
+    def __init__(self, physics: Any, control_timestep: float) -> None:
+        self._physics = physics
+        # The bindings' own structs: dm_control's wrappers and its indexing by name are slow for every step.
+        # MuJoCo never moves these arrays, so views of them stay valid.
+        self._model, self._data = physics.model.ptr, physics.data.ptr
+        self._sub_steps = round(control_timestep / physics.timestep())
+        low, high = self._model.actuator_ctrlrange.T
+        self._centre, self._half_range = (high + low) / 2, (high - low) / 2
+        self._prepare()
+        self.spec = Spec(
+            domain=self.name,
+            observation=len(self._observe()),
+            action=int(self._model.nu),
+            episode_length=EPISODE_LENGTH,
+            timestep=control_timestep,
+            quantities=self.quantities,
+            joints=self._joints(),
+            coverage=self.coverage,
+        )
+
+    def reset(self, seed: int) -> State:
+        """Start an episode; the start depends on the seed alone."""
+        with self._physics.reset_context():  # clears all simulator data, the solver's warm start included
+            self._start(np.random.RandomState(seed))
+        return self._state()
+
+    def step(self, action: Float[np.ndarray, " A"]) -> Step:
+        """Apply an action in [-1, 1]^A for one time step. A simulation that diverges is a PhysicsError."""
+        ctrl = self._centre + self._half_range * np.clip(np.asarray(action, np.float64), -1.0, 1.0)
+        self._data.ctrl[:] = ctrl
+        self._physics.step(self._sub_steps)
+        return Step(self._state(), ctrl, terminated=False)
+
+    def render(self, height: int, width: int) -> np.ndarray:
+        """A picture of the present state, uint8 [height, width, 3]."""
+        limits = self._model.vis.global_
+        if height > limits.offheight or width > limits.offwidth:
+            raise UserError(f"a picture can be at most {limits.offheight} high and {limits.offwidth} wide")
+        try:
+            self._physics.contexts  # noqa: B018 (a property that opens the back-end when first read)
+        except (RuntimeError, importlib.import_module("mujoco").FatalError) as error:
+            raise UserError(NO_PICTURES) from error
+        return np.asarray(self._physics.render(height, width, camera_id=self.camera))
+
+    @abstractmethod
+    def _prepare(self) -> None:
+        """Look up what `_observe` and `_measure` read, once."""
+
+    @abstractmethod
+    def _start(self, random: np.random.RandomState) -> None:
+        """Draw a start and put it into the freshly reset simulator."""
+
+    @abstractmethod
+    def _observe(self) -> Float[np.ndarray, " O"]:
+        """The observation, in float64."""
+
+    @abstractmethod
+    def _measure(self) -> tuple[float, ...]:
+        """The values of `quantities`: functions of qpos and qvel, so that stored states give them back."""
+
+    def _state(self) -> State:
+        data = self._data
+        return State(
+            observation=self._observe().astype(np.float32),
+            qpos=data.qpos.copy(),
+            qvel=data.qvel.copy(),
+            act=data.act.copy(),
+            quantities=np.array(self._measure(), dtype=np.float32),
+        )
+
+    def _joints(self) -> dict[str, tuple[int, int, int, int]]:
+        """Joints lie one after the other in qpos and in qvel: each stops where the next one starts."""
+        model = self._model
+        positions = [*model.jnt_qposadr.tolist(), int(model.nq)]
+        velocities = [*model.jnt_dofadr.tolist(), int(model.nv)]
+        slices = zip(positions, positions[1:], velocities, velocities[1:], strict=False)
+        named = ((model.joint(j).name, where) for j, where in enumerate(slices))
+        return {name: where for name, where in named if name}

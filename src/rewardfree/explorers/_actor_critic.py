@@ -1,0 +1,322 @@
+"""The one actor-critic update, shared by every explorer and by the DDPG planners.
+
+An update is named steps in order: target values, (the caller's reward and weight), critics, actor, targets.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from rewardfree.data.replay import Batch, Replay, ReplayBuffer, sample
+from rewardfree.interfaces import Explorer, Metrics, Spec
+from rewardfree.networks import Init, Net, apply, make_ensemble, make_net, member
+from rewardfree.normalise import Moments, identity, is_refresh, observation_moments, standardise
+
+
+class Agent(NamedTuple):
+    """All that the actor-critic learns."""
+
+    actor: Net
+    critics: Net
+    targets: Net
+    actor_optimiser: optax.OptState
+    critic_optimiser: optax.OptState
+    seen: Moments
+    """What the networks' observations are normalised with."""
+    step: Int[Array, ""]
+
+
+class Values(NamedTuple):
+    """The N target critics at the ends of a batch of transitions."""
+
+    here: Float[Array, "N B"]
+    """T_i(s, a); not a number unless they were asked for."""
+    next: Float[Array, "N B"]
+    """T_i(s', a')."""
+    next_action: Float[Array, "B A"]
+
+
+@dataclass(frozen=True)
+class ActorCritic:
+    """DDPG with any number of critics; the fields are its hyper-parameters."""
+
+    hidden: int = 256
+    """Width of the hidden layers."""
+    batch: int = 256
+    """Transitions in a minibatch."""
+    feature: int = 0
+    """Width of the actor's first layer; 0 means `hidden`."""
+    critics: int = 2
+    """Number of critics N."""
+    share: Literal["nothing", "norm", "trunk"] = "trunk"
+    """What the critics share: nothing, the LayerNorm's affine map, or the trunk up to the tanh."""
+    critic_init: Init = "orthogonal"
+    """Initialisation of the critics: orthogonal, kaiming (fan in) or released (fan read off the wrong axis)."""
+    bootstrap: Literal["min", "mean"] = "min"
+    """How the target critics are combined at the end of a window."""
+    actor_objective: Literal["min", "mean", "sum"] = "min"
+    """What the actor maximises over the critics."""
+    trained: Literal["all", "cycle"] = "all"
+    """Critics trained in an update: all of them, or only member t mod N."""
+    optimiser: Literal["own", "joint"] = "own"
+    """In a cycle: each member its own Adam, or one Adam over all, so that idle members drift on momentum."""
+    averaged: Literal["all", "cycle"] = "all"
+    """Target networks moved in an update: all of them, or only member t mod N."""
+    tau: float = 0.01
+    """Rate at which a target network follows its critic."""
+    target_clip: float | None = None
+    """Regression targets are clamped to [0, this]."""
+    gamma: float = 0.99
+    """Discount."""
+    nstep: int = 3
+    """Steps in a window: the discount is gamma^n and s' lies n steps on."""
+    learning_rate: float = 1e-4
+    """Adam's step size, for actor and critics."""
+    noise: float = 0.2
+    """Standard deviation of the noise on actions, in acting and in the update."""
+    noise_clip: float = 0.3
+    """Bound on the noise in the update (not in acting)."""
+    normalise: bool = False
+    """Networks see observations with the data's mean and spread taken out, clipped to +-5."""
+
+    def __post_init__(self) -> None:
+        if self.trained == "cycle" and self.optimiser == "own" and self.share != "nothing":
+            raise ValueError("critics trained in turn with their own optimisers cannot share parameters")
+
+    def init_agent(self, spec: Spec, key: PRNGKeyArray) -> Agent:
+        key_actor, key_critics = jax.random.split(key)
+        feature = self.feature or self.hidden
+        actor = make_net(key_actor, (spec.observation, feature, self.hidden, spec.action), "orthogonal")
+        sizes = (spec.observation + spec.action, self.hidden, self.hidden, 1)
+        critics = make_ensemble(key_critics, self.critics, sizes, self.critic_init, self.share)
+        adam = optax.adam(self.learning_rate)
+        return Agent(
+            actor=actor,
+            critics=critics,
+            targets=jax.tree.map(jnp.copy, critics),
+            actor_optimiser=adam.init(actor),
+            critic_optimiser=jax.vmap(adam.init)(critics) if self._own_adams else adam.init(critics),
+            seen=identity(spec.observation),
+            step=jnp.int32(0),
+        )
+
+    @property
+    def _own_adams(self) -> bool:
+        """All members trained at once need no Adam of their own: Adam is elementwise."""
+        return self.trained == "cycle" and self.optimiser == "own"
+
+    def refresh(self, agent: Agent, replay: ReplayBuffer) -> Agent:
+        """Look at the data's moments again, if it is time."""
+        due = self.normalise and is_refresh(replay.episodes)
+        return agent._replace(seen=observation_moments(replay)) if due else agent
+
+    def mean_action(self, agent: Agent, observation: Float[Array, "*n O"]) -> Float[Array, "*n A"]:
+        """tanh(mu(s))."""
+        return jnp.tanh(agent.actor(standardise(agent.seen, observation)))
+
+    def noisy(self, action: Float[Array, "B A"], key: PRNGKeyArray) -> Float[Array, "B A"]:
+        """clip(a + clip(noise)). The gradient passes the outer clip, or a saturated action could not return."""
+        noise = jnp.clip(self.noise * jax.random.normal(key, action.shape), -self.noise_clip, self.noise_clip)
+        clipped = jnp.clip(action + noise, -1.0, 1.0)
+        return action + jax.lax.stop_gradient(clipped - action)
+
+    def target_values(self, agent: Agent, batch: Batch, key: PRNGKeyArray, here: bool) -> Values:
+        """The target critics at (s', a') and, if asked for, at (s, a): one stacked batch of 2B."""
+        next_action = self.noisy(self.mean_action(agent, batch.next_observation), key)
+        observation, action = batch.next_observation, next_action
+        if here:
+            observation = jnp.concatenate([batch.observation, observation])
+            action = jnp.concatenate([batch.action, action])
+        values = apply(agent.targets, _pair(agent, observation, action))[..., 0]
+        split = batch.action.shape[0] if here else 0
+        return Values(values[:, :split], values[:, split:], next_action)
+
+    def improve(
+        self,
+        agent: Agent,
+        batch: Batch,
+        reward: Float[Array, " B"],
+        weight: Float[Array, " B"],
+        values: Values,
+        key: PRNGKeyArray,
+    ) -> tuple[Agent, Metrics]:
+        """Weighted regression of the critics on the target, a step of the actor, the targets' average."""
+        combine = {"min": jnp.min, "mean": jnp.mean}[self.bootstrap]
+        target = reward + batch.discount * combine(values.next, axis=0)
+        if self.target_clip is not None:
+            target = jnp.clip(target, 0.0, self.target_clip)
+        turn = agent.step % self.critics
+        critics, critic_optimiser, loss, q = self._critic_step(agent, batch, target, weight, turn)
+        agent = agent._replace(critics=critics, critic_optimiser=critic_optimiser)
+        actor, actor_optimiser, objective = self._actor_step(agent, batch, key)
+        targets = self._average(agent, turn)
+        agent = agent._replace(
+            actor=actor, actor_optimiser=actor_optimiser, targets=targets, step=agent.step + 1
+        )
+        return agent, {"critic_loss": loss, "q": q, "target": target.mean(), "actor_objective": objective}
+
+    def _critic_step(
+        self, agent: Agent, batch: Batch, target: Array, weight: Array, turn: Array
+    ) -> tuple[Net, optax.OptState, Array, Array]:
+        """One Adam step on mean_B weight * (Q_i - target)^2, summed over the members that are trained."""
+        x = _pair(agent, batch.observation, batch.action)
+
+        def loss(critics: Net) -> tuple[Array, Array]:
+            q = apply(critics, x)[..., 0]
+            return jnp.sum(jnp.mean(weight * jnp.square(q - target), axis=1)), q.mean()
+
+        adam = optax.adam(self.learning_rate)
+        critics, state = agent.critics, agent.critic_optimiser
+        if self.trained == "all":
+            (value, q), gradient = jax.value_and_grad(loss, has_aux=True)(critics)
+            step, state = adam.update(gradient, state)
+            return optax.apply_updates(critics, step), state, value, q
+        one = jax.tree.map(lambda leaf: leaf[None], member(critics, turn))
+        (value, q), gradient = jax.value_and_grad(loss, has_aux=True)(one)
+        if self.optimiser == "joint":  # zero gradients for the others, whose moments still move them
+            spread = jax.tree.map(lambda full, g: _put(jnp.zeros_like(full), g[0], turn), critics, gradient)
+            step, state = adam.update(spread, state)
+            return optax.apply_updates(critics, step), state, value, q
+        step, own = adam.update(_first(gradient), jax.tree.map(lambda leaf: leaf[turn], state))
+        moved = optax.apply_updates(_first(one), step)
+        put = partial(jax.tree.map, lambda full, new: _put(full, new, turn))
+        return put(critics, moved), put(state, own), value, q
+
+    def _actor_step(
+        self, agent: Agent, batch: Batch, key: PRNGKeyArray
+    ) -> tuple[Net, optax.OptState, Array]:
+        """One Adam step up Q(s, pi(s)), differentiated with respect to the actor only."""
+        combine = {"min": jnp.min, "mean": jnp.mean, "sum": jnp.sum}[self.actor_objective]
+
+        def loss(actor: Net) -> Array:
+            action = self.noisy(self.mean_action(agent._replace(actor=actor), batch.observation), key)
+            q = apply(agent.critics, _pair(agent, batch.observation, action))[..., 0]
+            return -jnp.mean(combine(q, axis=0))
+
+        value, gradient = jax.value_and_grad(loss)(agent.actor)
+        step, state = optax.adam(self.learning_rate).update(gradient, agent.actor_optimiser)
+        return optax.apply_updates(agent.actor, step), state, -value
+
+    def _average(self, agent: Agent, turn: Array) -> Net:
+        """targets <- (1 - tau) targets + tau critics."""
+
+        def mix(target: Array, critic: Array) -> Array:
+            return target + self.tau * (critic - target)
+
+        if self.averaged == "all":
+            return jax.tree.map(mix, agent.targets, agent.critics)
+        moved = jax.tree.map(mix, member(agent.targets, turn), member(agent.critics, turn))
+        return jax.tree.map(lambda full, new: _put(full, new, turn), agent.targets, moved)
+
+
+def _pair(agent: Agent, observation: Array, action: Array) -> Array:
+    return jnp.concatenate([standardise(agent.seen, observation), action], axis=-1)
+
+
+def _put(full: Array, new: Array, turn: Array) -> Array:
+    """Write one member's leaf back; a shared leaf (leading axis 1) has one place only."""
+    return full.at[turn if full.shape[0] > 1 else 0].set(new)
+
+
+def _first(tree: Net) -> Net:
+    return jax.tree.map(lambda leaf: leaf[0], tree)
+
+
+class ExplorerState(NamedTuple):
+    """An actor-critic and the explorer's own model (whatever its reward needs)."""
+
+    agent: Agent
+    model: Any
+
+
+@dataclass(frozen=True)
+class ActorCriticExplorer(ActorCritic, Explorer):
+    """An explorer that maximises its own reward. A subclass writes `fit` and `intrinsic_reward`."""
+
+    seed_frames: int = 4000
+    """Frames of uniformly random actions before the first update."""
+    update_every: int = 2
+    """Frames per update."""
+    chunk: int = 2
+    """Frames between two calls of the learner; with `update_every` it acts on every new actor."""
+    epsilon: float = 0.0
+    """Probability of a uniformly random action."""
+    partition: int = 1
+    """Update t draws from the episodes whose number is t modulo this; 4 repeats the released loaders."""
+
+    def init_model(self, spec: Spec, key: PRNGKeyArray) -> Any:
+        return ()
+
+    def absorb_model(self, model: Any, replay: ReplayBuffer) -> Any:
+        return model
+
+    def fit(self, model: Any, batch: Batch, key: PRNGKeyArray) -> tuple[Any, Metrics]:
+        """One step of the model behind the reward."""
+        return model, {}
+
+    @abstractmethod
+    def intrinsic_reward(
+        self, model: Any, batch: Batch, values: Values
+    ) -> tuple[Any, Float[Array, " B"], Metrics]:
+        """The reward of each transition, from the model that `fit` returned."""
+
+    def weight(self, model: Any, batch: Batch, values: Values) -> tuple[Float[Array, " B"], Metrics]:
+        """The regression weight of each transition."""
+        return jnp.ones_like(batch.discount), {}
+
+    @property
+    def needs_values_here(self) -> bool:
+        """Whether reward or weight read the target critics at (s, a)."""
+        return False
+
+    def init(self, spec: Spec, key: PRNGKeyArray) -> ExplorerState:
+        key_agent, key_model = jax.random.split(key)
+        return ExplorerState(self.init_agent(spec, key_agent), self.init_model(spec, key_model))
+
+    def act(
+        self, state: ExplorerState, observation: Float[np.ndarray, " O"], key: PRNGKeyArray
+    ) -> Float[np.ndarray, " A"]:
+        return np.asarray(self._act(state.agent.actor, state.agent.seen, observation, key))
+
+    @partial(jax.jit, static_argnums=0)
+    def _act(self, actor: Net, seen: Moments, observation: Array, key: PRNGKeyArray) -> Array:
+        """tanh(mu) plus unclipped noise, clamped to the range; with probability epsilon uniform."""
+        key_noise, key_coin, key_uniform = jax.random.split(key, 3)
+        mean = jnp.tanh(actor(standardise(seen, observation)))
+        action = jnp.clip(mean + self.noise * jax.random.normal(key_noise, mean.shape), -1.0, 1.0)
+        uniform = jax.random.uniform(key_uniform, mean.shape, minval=-1.0, maxval=1.0)
+        return jnp.where(jax.random.uniform(key_coin) < self.epsilon, uniform, action)
+
+    def absorb(self, state: ExplorerState, replay: ReplayBuffer) -> ExplorerState:
+        return ExplorerState(self.refresh(state.agent, replay), self.absorb_model(state.model, replay))
+
+    @partial(jax.jit, static_argnums=(0, 4), donate_argnums=1)
+    def update(
+        self, state: ExplorerState, replay: Replay, key: PRNGKeyArray, updates: int
+    ) -> tuple[ExplorerState, Metrics]:
+        step = partial(self._one_update, replay)
+        state, metrics = jax.lax.scan(step, state, jax.random.split(key, updates))
+        return state, jax.tree.map(jnp.mean, metrics)
+
+    def _one_update(
+        self, replay: Replay, state: ExplorerState, key: PRNGKeyArray
+    ) -> tuple[ExplorerState, Metrics]:
+        keys = jax.random.split(key, 4)
+        agent = state.agent
+        batch = sample(replay, keys[0], self.batch, self.partition, agent.step)
+        model, fitted = self.fit(state.model, batch, keys[1])
+        values = self.target_values(agent, batch, keys[2], self.needs_values_here)
+        model, reward, rewarded = self.intrinsic_reward(model, batch, values)
+        weight, weighted = self.weight(model, batch, values)
+        agent, improved = self.improve(agent, batch, reward, weight, values, keys[3])
+        metrics = {**fitted, **rewarded, **weighted, **improved, "intrinsic_reward": reward.mean()}
+        return ExplorerState(agent, model), metrics

@@ -1,0 +1,142 @@
+"""GFA-RFE, exploration phase (Algorithm 2), over any bonus oracle."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from rewardfree.data.replay import Batch, ReplayBuffer
+from rewardfree.explorers._actor_critic import ActorCriticExplorer, Values
+from rewardfree.interfaces import Metrics, Oracle, Spec
+from rewardfree.oracles.elliptical import Elliptical
+from rewardfree.oracles.q_ensemble import QEnsemble
+
+
+class GfaRfeModel(NamedTuple):
+    oracle: Any
+    variance: Float[Array, ""]
+    """Running variance of D over minibatches."""
+
+
+@dataclass(frozen=True)
+class GfaRfe(ActorCriticExplorer):
+    """Uncertainty as reward, bonus and regression weight, with D from a bonus oracle.
+
+    target = r + b + gamma^n combine_i T_i(s', a'),  r = intrinsic * D(s, a),  b = beta * D(s, a),
+    loss   = mean over the batch of (Q_i(s, a) - target)^2 / sigma^2.
+
+    The defaults are the preset `fast`.
+    """
+
+    oracle: Oracle = field(default_factory=Elliptical)
+    """The bonus oracle D: elliptical or q-ensemble."""
+    intrinsic: float = 1.0
+    """Scale of D in the intrinsic reward; 1 - gamma in the paper."""
+    beta: float = 0.0
+    """Scale of D in the bonus added to the target; 1 in the paper's text, 2 in its table."""
+    reward_clip: float | None = None
+    """The intrinsic reward is clamped to [0, this]."""
+    standardise: bool = True
+    """The intrinsic reward is (D - batch mean) / running std of D, times its scale."""
+    weight_at: Literal["none", "here", "next"] = "none"
+    """Where sigma in the regression weight 1 / sigma^2 is D: nowhere, at (s, a), or at (s', a')."""
+    weight_floor: float = 0.1
+    """Least sigma (the theory's alpha): 1 / 0 must not happen."""
+    weight_ceiling: float | None = None
+    """Largest sigma."""
+    weight_mean_one: bool = True
+    """Weights are scaled to mean 1 in a batch."""
+
+    critics: int = 2
+    share: Literal["nothing", "norm", "trunk"] = "nothing"
+    bootstrap: Literal["min", "mean"] = "mean"
+    actor_objective: Literal["min", "mean", "sum"] = "mean"
+    learning_rate: float = 1e-3
+    normalise: bool = True
+    chunk: int = 50
+
+    @classmethod
+    def presets(cls) -> Mapping[str, GfaRfe]:
+        """fast: the default. paper: as the text has it. released: as the authors' code runs."""
+        ensemble = {
+            "oracle": QEnsemble(),
+            "critics": 10,
+            "trained": "cycle",
+            "standardise": False,
+            "learning_rate": 1e-4,
+            "normalise": False,
+            "chunk": 2,
+        }
+        paper = {
+            "intrinsic": 0.01,
+            "beta": 1.0,
+            "weight_at": "here",
+            "weight_floor": 1e-3,
+            "optimiser": "own",
+            "averaged": "cycle",
+            "epsilon": 0.2,
+            "critic_init": "kaiming",
+            "feature": 50,
+            "actor_objective": "sum",
+        }
+        released = {
+            "intrinsic": 2.0,
+            "reward_clip": 10.0,
+            "target_clip": 500.0,
+            "weight_at": "next",
+            "weight_floor": 0.1,
+            "weight_ceiling": 10.0,
+            "weight_mean_one": False,
+            "optimiser": "joint",
+            "tau": 0.001,  # tau / N, on every member
+            "critic_init": "released",
+            "share": "norm",
+        }
+        return {"fast": cls(), "paper": cls(**ensemble, **paper), "released": cls(**ensemble, **released)}
+
+    @property
+    def needs_values_here(self) -> bool:
+        return self.oracle.from_critics
+
+    def init_model(self, spec: Spec, key: PRNGKeyArray) -> GfaRfeModel:
+        return GfaRfeModel(self.oracle.init(spec, key), jnp.float32(1.0))
+
+    def absorb_model(self, model: GfaRfeModel, replay: ReplayBuffer) -> GfaRfeModel:
+        return model._replace(oracle=self.oracle.absorb(model.oracle, replay))
+
+    def intrinsic_reward(
+        self, model: GfaRfeModel, batch: Batch, values: Values
+    ) -> tuple[GfaRfeModel, Float[Array, " B"], Metrics]:
+        """r + b: the intrinsic reward and the bonus enter the target alike."""
+        bonus = self.oracle.width(model.oracle, batch.observation, batch.action, values.here)
+        metrics = {"bonus": bonus.mean(), "bonus_spread": bonus.std()}
+        reward = bonus
+        if self.standardise:
+            model = model._replace(variance=0.99 * model.variance + 0.01 * bonus.var())
+            reward = (bonus - bonus.mean()) / jnp.sqrt(model.variance)
+        reward = self.intrinsic * reward
+        if self.reward_clip is not None:
+            metrics["reward_clipped"] = jnp.mean(reward > self.reward_clip)
+            reward = jnp.clip(reward, 0.0, self.reward_clip)
+        if self.oracle.from_critics:
+            metrics["bonus_per_q"] = bonus.mean() / (jnp.abs(values.here).mean() + 1e-8)
+        return model, reward + self.beta * bonus, metrics
+
+    def weight(
+        self, model: GfaRfeModel, batch: Batch, values: Values
+    ) -> tuple[Float[Array, " B"], Metrics]:
+        """1 / sigma^2 with sigma = D between its floor and ceiling."""
+        if self.weight_at == "none":
+            return jnp.ones_like(batch.discount), {}
+        if self.weight_at == "here":
+            sigma = self.oracle.width(model.oracle, batch.observation, batch.action, values.here)
+        else:
+            sigma = self.oracle.width(model.oracle, batch.next_observation, values.next_action, values.next)
+        weight = jnp.clip(sigma, self.weight_floor, self.weight_ceiling) ** -2
+        if self.weight_mean_one:
+            weight = weight / weight.mean()
+        return weight, {"weight_spread": weight.std() / weight.mean()}

@@ -1,0 +1,46 @@
+"""Uniformly random actions: the explorer to be better than."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from rewardfree.data.replay import Replay, ReplayBuffer
+from rewardfree.interfaces import Explorer, Metrics, Spec
+
+
+class RandomState(NamedTuple):
+    action_size: Int[Array, ""]
+
+
+@dataclass(frozen=True)
+class Random(Explorer):
+    """Uniform actions and no learning: seed frames that never end."""
+
+    seed_frames: ClassVar[int] = sys.maxsize
+    update_every: ClassVar[int] = 1
+    chunk: ClassVar[int] = 1
+    nstep: ClassVar[int] = 1
+    gamma: ClassVar[float] = 0.99
+
+    def init(self, spec: Spec, key: PRNGKeyArray) -> RandomState:
+        return RandomState(jnp.int32(spec.action))
+
+    def act(
+        self, state: RandomState, observation: Float[np.ndarray, " O"], key: PRNGKeyArray
+    ) -> Float[np.ndarray, " A"]:
+        rng = np.random.default_rng(np.asarray(key))
+        return rng.uniform(-1.0, 1.0, int(state.action_size)).astype(np.float32)
+
+    def absorb(self, state: RandomState, replay: ReplayBuffer) -> RandomState:
+        return state
+
+    def update(
+        self, state: RandomState, replay: Replay, key: PRNGKeyArray, updates: int
+    ) -> tuple[RandomState, Metrics]:
+        return state, {}

@@ -1,0 +1,198 @@
+"""Every role on one screen, and the loop they take part in.
+
+    phase I (no reward exists)                   phase II (no simulator is touched)
+
+    Domain --State--> Explorer.act               Dataset + Reward = LabelledDataset
+      ^                   |                                 |
+      +----- action ------+                          Planner.fit
+              |                                             |
+       Episode -> Dataset                                Policy
+              |
+       Explorer.absorb, Explorer.update
+
+An Explorer never sees a reward and a Planner sees nothing but a LabelledDataset, so any explorer's data
+can be solved by any planner. Explorers, planners and oracles are frozen dataclasses: their fields are the
+hyper-parameters, everything that changes is in the state that their methods take and return. A plug-in is
+one file with one class that inherits from its role; `registry.py` finds it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
+
+import numpy as np
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
+
+if TYPE_CHECKING:
+    from rewardfree.data.dataset import LabelledDataset
+    from rewardfree.data.replay import Replay, ReplayBuffer
+    from rewardfree.data.transitions import Transitions
+
+Metrics = dict[str, Any]
+"""Scalars by name. Algorithms return them; only the pipeline writes them down."""
+
+Reward = Callable[["Transitions"], Float[np.ndarray, " n"] | Bool[np.ndarray, " n"]]
+"""A reward is a vectorised function of named arrays: r_t = r(s_t, a_t, s_{t+1}), names read s_{t+1}."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One axis of the grid on which a domain's coverage is counted."""
+
+    quantity: str
+    low: float
+    high: float
+    cells: int
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What is known of a domain without running it: sizes and names, never a reward."""
+
+    domain: str
+    observation: int
+    action: int
+    episode_length: int
+    """Steps after which an episode is cut off."""
+    timestep: float
+    """Seconds that one step simulates."""
+    quantities: tuple[str, ...]
+    """Names of the columns of `State.quantities`."""
+    joints: Mapping[str, tuple[int, int, int, int]]
+    """Joint name to (qpos start, qpos stop, qvel start, qvel stop)."""
+    coverage: tuple[Axis, ...]
+    terminates: bool = False
+    """Whether episodes can end before their time limit."""
+
+
+class State(NamedTuple):
+    """One moment of a simulator: one row of a data set."""
+
+    observation: Float[np.ndarray, " O"]
+    """float32: what a policy sees."""
+    qpos: Float[np.ndarray, " nq"]
+    """float64, with qvel and act the full simulator state."""
+    qvel: Float[np.ndarray, " nv"]
+    act: Float[np.ndarray, " na"]
+    quantities: Float[np.ndarray, " Q"]
+    """float32: the domain's named quantities, in the order of `Spec.quantities`."""
+
+
+class Step(NamedTuple):
+    """What one action led to."""
+
+    state: State
+    ctrl: Float[np.ndarray, " nu"]
+    """float64: the control the simulator was given."""
+    terminated: bool
+    """The episode ended by itself (a time limit is not a termination)."""
+
+
+class Domain(ABC):
+    """A simulator, its named quantities and its task rewards. One file each."""
+
+    spec: Spec
+    tasks: ClassVar[Mapping[str, Reward]]
+
+    @abstractmethod
+    def reset(self, seed: int) -> State:
+        """Start an episode; the start depends on the seed alone."""
+
+    @abstractmethod
+    def step(self, action: Float[np.ndarray, " A"]) -> Step:
+        """Apply an action in [-1, 1]^A for one time step."""
+
+    @abstractmethod
+    def render(self, height: int, width: int) -> np.ndarray:
+        """A picture of the present state, uint8 [height, width, 3]."""
+
+
+class Explorer(ABC):
+    """Decides what to try next, from what has been seen so far. One file each."""
+
+    update_every: int
+    """Frames per update."""
+    chunk: int
+    """Frames between two calls of the learner, each of chunk / update_every updates."""
+    seed_frames: int
+    """Frames of uniformly random actions before the first update."""
+    nstep: int
+    gamma: float
+
+    @classmethod
+    def presets(cls) -> Mapping[str, Self]:
+        """Settings by name; the first is the default."""
+        return {"default": cls()}
+
+    @abstractmethod
+    def init(self, spec: Spec, key: PRNGKeyArray) -> Any:
+        """The state before any data."""
+
+    @abstractmethod
+    def act(
+        self, state: Any, observation: Float[np.ndarray, " O"], key: PRNGKeyArray
+    ) -> Float[np.ndarray, " A"]:
+        """An exploring action in [-1, 1]^A."""
+
+    @abstractmethod
+    def absorb(self, state: Any, replay: ReplayBuffer) -> Any:
+        """Take notice of an episode that has just been added to the replay."""
+
+    @abstractmethod
+    def update(
+        self, state: Any, replay: Replay, key: PRNGKeyArray, updates: int
+    ) -> tuple[Any, Metrics]:
+        """Learn: a number of updates on minibatches of the replay, one compiled call."""
+
+
+class Oracle(ABC):
+    """The bonus oracle: D(s, a), how much the functions that fit the data differ there. One file each."""
+
+    from_critics: ClassVar[bool]
+    """Whether D is read off the target critics' values."""
+
+    @abstractmethod
+    def init(self, spec: Spec, key: PRNGKeyArray) -> Any:
+        """The state before any data."""
+
+    @abstractmethod
+    def absorb(self, state: Any, replay: ReplayBuffer) -> Any:
+        """Take notice of an episode that has just been added to the replay."""
+
+    @abstractmethod
+    def width(
+        self,
+        state: Any,
+        observation: Float[Array, "B O"],
+        action: Float[Array, "B A"],
+        values: Float[Array, "N B"],
+    ) -> Float[Array, " B"]:
+        """D at a batch of points, given the N target critics' values there."""
+
+
+class Policy(Protocol):
+    """Observations [..., O] in, actions [..., A] in [-1, 1] out; deterministic."""
+
+    def __call__(self, observation: Float[np.ndarray, "*n O"]) -> Float[np.ndarray, "*n A"]: ...
+
+
+class Planner(ABC):
+    """Solves one reward, offline. One file each."""
+
+    @classmethod
+    def presets(cls) -> Mapping[str, Self]:
+        """Settings by name; the first is the default."""
+        return {"default": cls()}
+
+    @abstractmethod
+    def fit(
+        self,
+        data: LabelledDataset,
+        updates: int,
+        seed: int,
+        report: Callable[[int, Metrics], None] = ...,
+    ) -> Policy:
+        """A policy after so many gradient steps; `report` hears of the progress."""

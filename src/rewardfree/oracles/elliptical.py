@@ -1,0 +1,123 @@
+"""The linear class's bonus in closed form, on random Fourier features of (s, a)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from rewardfree.data.replay import Replay, ReplayBuffer, take
+from rewardfree.interfaces import Oracle, Spec
+from rewardfree.normalise import Moments, identity, is_refresh, observation_moments, standardise
+
+BLOCK = 1000
+"""Transitions whose features are added at once."""
+
+
+class EllipticalState(NamedTuple):
+    frequency: Float[Array, "x d"]
+    phase: Float[Array, " d"]
+    seen: Moments
+    precision: Float[Array, "d d"]
+    """Lambda = ridge I + sum phi phi' / sigma_bar^2 over all data."""
+    whiten: Float[Array, "d d"]
+    """C^-1 of Lambda = C C', so that phi' Lambda^-1 phi = norm(C^-1 phi)^2."""
+    absorbed: Int[Array, ""]
+    """Transitions that are in Lambda."""
+
+
+@dataclass(frozen=True)
+class Elliptical(Oracle):
+    """D(s, a) = sqrt(phi' Lambda^-1 phi), phi = sqrt(2/d) cos(W x + b), x = [normalised s, a].
+
+    Nothing is learned, so D is right as soon as an episode is in Lambda. With sigma_bar = max(gamma
+    sqrt(D), alpha) at the time a transition came, as in Algorithm 1; the defaults make that 1.
+    """
+
+    from_critics: ClassVar[bool] = False
+
+    features: int = 512
+    """Number of random features d."""
+    length_scale: float = 2.0
+    """W ~ N(0, 1 / (length_scale^2 dim x)): larger is smoother."""
+    ridge: float = 1.0
+    """Lambda before any data is this times the identity."""
+    sigma_epistemic: float = 0.0
+    """gamma in sigma_bar = max(gamma sqrt(D), alpha); 0 leaves the data unweighted."""
+    sigma_floor: float = 1.0
+    """alpha in sigma_bar."""
+
+    def init(self, spec: Spec, key: PRNGKeyArray) -> EllipticalState:
+        key_frequency, key_phase = jax.random.split(key)
+        size, d = spec.observation + spec.action, self.features
+        spread = 1.0 / (self.length_scale * size**0.5)
+        return EllipticalState(
+            frequency=spread * jax.random.normal(key_frequency, (size, d)),
+            phase=jax.random.uniform(key_phase, (d,), maxval=2 * jnp.pi),
+            seen=identity(spec.observation),
+            **self._empty(),
+        )
+
+    def _empty(self) -> dict[str, Array]:
+        identity = jnp.eye(self.features)
+        return {
+            "precision": self.ridge * identity,
+            "whiten": self.ridge**-0.5 * identity,
+            "absorbed": jnp.int32(0),
+        }
+
+    def phi(
+        self, state: EllipticalState, observation: Float[Array, "B O"], action: Float[Array, "B A"]
+    ) -> Float[Array, "B d"]:
+        x = jnp.concatenate([standardise(state.seen, observation), action], axis=-1)
+        return (2 / self.features) ** 0.5 * jnp.cos(x @ state.frequency + state.phase)
+
+    def width(
+        self,
+        state: EllipticalState,
+        observation: Float[Array, "B O"],
+        action: Float[Array, "B A"],
+        values: Float[Array, "N B"],
+    ) -> Float[Array, " B"]:
+        return _norm(self.phi(state, observation, action), state.whiten)
+
+    def absorb(self, state: EllipticalState, replay: ReplayBuffer) -> EllipticalState:
+        """Add the new transitions; when the normalisation is refreshed, phi changes: add all anew."""
+        if is_refresh(replay.episodes):
+            state = state._replace(seen=observation_moments(replay), **self._empty())
+        return self._add(state, replay.replay)
+
+    @partial(jax.jit, static_argnums=0)
+    def _add(self, state: EllipticalState, replay: Replay) -> EllipticalState:
+        """Lambda += sum phi phi' / sigma_bar^2 over the transitions that are not in it yet."""
+
+        def add_block(block: Array, state: EllipticalState) -> EllipticalState:
+            index = first + block * BLOCK + jnp.arange(BLOCK)
+            batch = take(replay, index)
+            phi = self.phi(state, batch.observation, batch.action)
+            weight = jnp.where(index < replay.size, 1.0, 0.0) / self._sigma_bar(phi, state.whiten) ** 2
+            precision = state.precision + phi.T @ (weight[:, None] * phi)
+            whiten = _inverse_factor(precision) if self.sigma_epistemic else state.whiten
+            return state._replace(precision=precision, whiten=whiten)
+
+        first = state.absorbed
+        state = jax.lax.fori_loop(0, -(-(replay.size - first) // BLOCK), add_block, state)
+        return state._replace(whiten=_inverse_factor(state.precision), absorbed=replay.size)
+
+    def _sigma_bar(self, phi: Float[Array, "B d"], whiten: Float[Array, "d d"]) -> Array:
+        if not self.sigma_epistemic:
+            return jnp.float32(self.sigma_floor)
+        return jnp.maximum(self.sigma_epistemic * jnp.sqrt(_norm(phi, whiten)), self.sigma_floor)
+
+
+def _norm(phi: Float[Array, "B d"], whiten: Float[Array, "d d"]) -> Float[Array, " B"]:
+    return jnp.linalg.norm(phi @ whiten.T, axis=-1)
+
+
+def _inverse_factor(precision: Float[Array, "d d"]) -> Float[Array, "d d"]:
+    factor = jnp.linalg.cholesky(precision)
+    return jax.scipy.linalg.solve_triangular(factor, jnp.eye(len(precision)), lower=True)

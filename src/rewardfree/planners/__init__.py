@@ -1,0 +1,1 @@
+"""Planners, one file each; the file's name is the planner's name."""

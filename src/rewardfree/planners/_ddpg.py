@@ -1,0 +1,57 @@
+"""The DDPG family of planners: the shared actor-critic on labelled data, with fresh networks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import PRNGKeyArray
+
+from rewardfree.data.dataset import LabelledDataset
+from rewardfree.data.replay import Replay, labelled_replay, sample
+from rewardfree.explorers._actor_critic import ActorCritic, Agent
+from rewardfree.interfaces import Metrics, Planner
+from rewardfree.normalise import moments_of
+from rewardfree.policy import ActorPolicy
+
+CHUNK = 250
+"""Updates in one compiled call."""
+
+
+@dataclass(frozen=True)
+class DdpgFamily(ActorCritic, Planner):
+    """What the planners of the family have in common: Algorithm 3 with any number of critics."""
+
+    def fit(
+        self,
+        data: LabelledDataset,
+        updates: int,
+        seed: int,
+        report: Callable[[int, Metrics], None] = lambda done, metrics: None,
+    ) -> ActorPolicy:
+        replay = labelled_replay(data, self.nstep, self.gamma)
+        agent = self.init_agent(data.data.spec, jax.random.PRNGKey(seed))
+        if self.normalise:
+            agent = agent._replace(seen=moments_of(replay.observation, len(replay.observation)))
+        keys = np.random.default_rng([seed, 1]).integers(0, 2**32, (updates, 2), np.uint32)
+        for done in range(0, updates, CHUNK):
+            chunk = keys[done : done + CHUNK]
+            agent, metrics = self._updates(agent, replay, chunk)
+            report(done + len(chunk), metrics)
+        return ActorPolicy(agent.actor, agent.seen)
+
+    @partial(jax.jit, static_argnums=0, donate_argnums=1)
+    def _updates(self, agent: Agent, replay: Replay, keys: PRNGKeyArray) -> tuple[Agent, Metrics]:
+        agent, metrics = jax.lax.scan(partial(self._one_update, replay), agent, keys)
+        return agent, jax.tree.map(jnp.mean, metrics)
+
+    def _one_update(self, replay: Replay, agent: Agent, key: PRNGKeyArray) -> tuple[Agent, Metrics]:
+        key_sample, key_next, key_actor = jax.random.split(key, 3)
+        batch = sample(replay, key_sample, self.batch)
+        values = self.target_values(agent, batch, key_next, here=False)
+        weight = jnp.ones_like(batch.reward)
+        return self.improve(agent, batch, batch.reward, weight, values, key_actor)

@@ -1,0 +1,34 @@
+"""Sizes: widths and budgets, never the algorithm."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+SizeName = Literal["paper", "compact", "tiny"]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Size:
+    hidden: int
+    batch: int
+    frames: int
+    """Frames of an exploration."""
+    updates: int
+    """Gradient steps of a plan."""
+
+
+SIZES: dict[SizeName, Size] = {
+    "paper": Size(hidden=1024, batch=1024, frames=1_000_000, updates=50_000),
+    "compact": Size(hidden=256, batch=256, frames=100_000, updates=20_000),
+    "tiny": Size(hidden=64, batch=128, frames=20_000, updates=5_000),
+}
+
+
+def resize(config: T, size: SizeName) -> T:
+    """An algorithm with the widths of a size; an algorithm without widths stays as it is."""
+    widths: dict[str, Any] = {"hidden": SIZES[size].hidden, "batch": SIZES[size].batch}
+    have = {field.name for field in dataclasses.fields(config)}  # type: ignore[arg-type]
+    return dataclasses.replace(config, **{k: v for k, v in widths.items() if k in have})  # type: ignore[type-var]
