@@ -17,13 +17,19 @@ from rich.table import Table
 
 from rewardfree import pipeline, registry
 from rewardfree.data import files
+from rewardfree.data.dataset import Dataset
 from rewardfree.demo import DemoArgs, demo
 from rewardfree.errors import UserError, unknown
+from rewardfree.rewards.resolve import resolve
 from rewardfree.sizes import SIZES, SizeName, resize
+
+ALGORITHMS = ("explorer", "planner", "oracle")
 
 
 @dataclass(frozen=True)
 class ExploreArgs:
+    """Flags of `explore`."""
+
     domain: tyro.conf.Positional[str]
     """The domain to explore; `rewardfree list` names them."""
     explorer: str = "gfa-rfe"
@@ -46,6 +52,8 @@ class ExploreArgs:
 
 @dataclass(frozen=True)
 class PlanArgs:
+    """Flags of `plan`."""
+
     run: tyro.conf.Positional[Path]
     """Folder of the run whose data to plan from."""
     reward: str
@@ -70,6 +78,8 @@ class PlanArgs:
 
 @dataclass(frozen=True)
 class EvaluateArgs:
+    """Flags of `evaluate`."""
+
     plan: tyro.conf.Positional[Path]
     """Folder of the plan."""
     episodes: int = 10
@@ -86,6 +96,8 @@ class EvaluateArgs:
 
 @dataclass(frozen=True)
 class InspectArgs:
+    """Flags of `inspect`."""
+
     run: tyro.conf.Positional[Path]
     """Folder of the run."""
     reward: tuple[str, ...] = ()
@@ -96,6 +108,8 @@ class InspectArgs:
 
 @dataclass(frozen=True)
 class ListArgs:
+    """Flags of `list`."""
+
     json: bool = False
     """Print one JSON object."""
 
@@ -128,8 +142,8 @@ def _plan(argv: Sequence[str]) -> None:
     positional = [word for word in argv if not word.startswith("-")]
     args, planner = _parse(PlanArgs, "planner", argv, first["size"] or _size_of(positional))
     size: SizeName = args.size or _size_of([str(args.run)])
-    data = pipeline.Dataset.open(args.run)
-    reward = pipeline.resolve(args.reward, registry.load("domain", data.spec.domain).tasks)
+    data = Dataset.open(args.run)
+    reward = resolve(args.reward, registry.load("domain", data.spec.domain).tasks)
     out = args.out or args.run / "plans" / reward.slug
     pipeline.plan(
         data,
@@ -171,28 +185,26 @@ def _inspect(argv: Sequence[str]) -> None:
 
 
 def _list(argv: Sequence[str]) -> None:
-    """List domains with their tasks and quantities, explorers and planners."""
+    """List domains with their tasks and quantities, explorers, planners and oracles."""
     args = _cli(ListArgs, argv, "list", _list.__doc__)
-    domains = {name: registry.load("domain", name) for name in registry.names("domain")}
+    domains = {name: pipeline.make_domain(name) for name in registry.names("domain")}
     found = {
         "domains": {
-            name: {"tasks": list(domain.tasks), "quantities": list(domain.quantities)}
+            name: {"tasks": list(domain.tasks), "quantities": list(domain.spec.quantities)}
             for name, domain in domains.items()
         },
-        **{f"{role}s": registry.names(role) for role in ("explorer", "planner", "oracle")},
+        **{f"{role}s": registry.names(role) for role in ALGORITHMS},
     }
-    tables = []
+    first = Table("domain", "what it is", "tasks", "quantities")
     for name, domain in domains.items():
-        table = Table(title=f"domain {name}: {registry.summary(domain)}", title_justify="left", show_header=False)
-        table.add_row("tasks", ", ".join(domain.tasks))
-        table.add_row("quantities", ", ".join(domain.quantities))
-        tables.append(table)
-    for role in ("explorer", "planner", "oracle"):
-        table = Table(f"{role}", "what it is", "presets")
+        tasks, quantities = ", ".join(domain.tasks), ", ".join(domain.spec.quantities)
+        first.add_row(name, registry.summary(type(domain)), tasks, quantities)
+    tables = [first]
+    for role in ALGORITHMS:
+        table = Table(role, "what it is", "presets")
         for name in registry.names(role):
             cls = registry.load(role, name)
-            presets = ", ".join(cls.presets()) if hasattr(cls, "presets") else ""
-            table.add_row(name, registry.summary(cls), presets)
+            table.add_row(name, registry.summary(cls), ", ".join(getattr(cls, "presets", dict)()))
         tables.append(table)
     _print(found, args.json, "", *tables)
 
@@ -237,8 +249,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parse(kind: type, role: str, argv: Sequence[str], default_size: SizeName) -> tuple[Any, Any]:
     """Parse a command that runs an algorithm: its name, preset and size decide which flags there are."""
     first = _peek(argv, role, "preset", "size")
-    names = {field.name: field.default for field in dataclasses.fields(kind)}
-    cls = registry.load(role, first[role] or names[role])
+    defaults: dict[str, Any] = {field.name: field.default for field in dataclasses.fields(kind)}
+    cls = registry.load(role, first[role] or defaults[role])
     presets = cls.presets()
     preset = first["preset"] or next(iter(presets))
     if preset not in presets:
@@ -251,23 +263,23 @@ def _parse(kind: type, role: str, argv: Sequence[str], default_size: SizeName) -
         if field.name in registry.ROLES
     }
     chosen = _peek(argv, *parts)
-    for name in parts:
-        if chosen[name] and chosen[name] != parts[name]:
+    for name, now in parts.items():
+        if chosen[name] and chosen[name] != now:
             config = dataclasses.replace(config, **{name: registry.load(name, chosen[name])()})
     omit = tyro.conf.OmitArgPrefixes
-    choices = [(name, _documented(str, f"The {name}: {', '.join(registry.names(name))}."), now) for name, now in parts.items()]
+    choices = [
+        (name, _documented(str, f"The {name}: {', '.join(registry.names(name))}."), now)
+        for name, now in parts.items()
+    ]
     parser = dataclasses.make_dataclass(
         "Command",
         [
             ("command", omit[kind]),
-            ("parts", omit[dataclasses.make_dataclass("Parts", choices)]),  # type: ignore[misc]
+            ("parts", omit[dataclasses.make_dataclass("Parts", choices)]),
             ("algorithm", omit[cls], dataclasses.field(default=config)),
         ],
     )
-    try:
-        parsed = _cli(parser, argv, "explore" if role == "explorer" else "plan", COMMANDS_DOC[role])
-    except ValueError as error:  # raised by a config that contradicts itself
-        raise UserError(str(error)) from error
+    parsed = _cli(parser, argv, "explore" if role == "explorer" else "plan", COMMANDS_DOC[role])
     return parsed.command, parsed.algorithm
 
 
@@ -294,7 +306,7 @@ def _size_of(runs: Sequence[str]) -> SizeName:
     for run in runs:
         record = Path(run) / "run.json"
         if record.is_file() and (size := files.read_json(record).get("size")) in SIZES:
-            return size  # type: ignore[no-any-return]
+            return size
     return "compact"
 
 

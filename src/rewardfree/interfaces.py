@@ -21,6 +21,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -142,9 +143,7 @@ class Explorer(ABC):
         """Take notice of an episode that has just been added to the replay."""
 
     @abstractmethod
-    def update(
-        self, state: Any, replay: Replay, key: PRNGKeyArray, updates: int
-    ) -> tuple[Any, Metrics]:
+    def update(self, state: Any, replay: Replay, key: PRNGKeyArray, updates: int) -> tuple[Any, Metrics]:
         """Learn: a number of updates on minibatches of the replay, one compiled call."""
 
 
@@ -177,6 +176,9 @@ class Policy(Protocol):
     """Observations [..., O] in, actions [..., A] in [-1, 1] out; deterministic."""
 
     def __call__(self, observation: Float[np.ndarray, "*n O"]) -> Float[np.ndarray, "*n A"]: ...
+
+    def save(self, path: Path) -> None:
+        """Write the policy to one file."""
 
 
 class Planner(ABC):

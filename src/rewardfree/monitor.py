@@ -79,7 +79,9 @@ class Monitor:
             self._file.write(json.dumps(line) + "\n")
             self._file.flush()
         except OSError as error:
-            raise UserError(f"cannot write {self._file.name}: {error.strerror}; make room and run again") from error
+            raise UserError(
+                f"cannot write {self._file.name}: {error.strerror}; make room and run again"
+            ) from error
         if self._writer is not None:
             for name, value in values.items():
                 self._writer.add_scalar(name, math.nan if value is None else value, done)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 import equinox as eqx
@@ -35,6 +37,7 @@ class Net(eqx.Module):
         return h @ self.w3 + self.b3
 
 
+@partial(jax.jit, static_argnums=(1, 2))
 def make_net(key: PRNGKeyArray, sizes: tuple[int, int, int, int], init: Init) -> Net:
     """A network of sizes (in, F, H, out).
 
@@ -55,6 +58,7 @@ def make_net(key: PRNGKeyArray, sizes: tuple[int, int, int, int], init: Init) ->
     return Net(w1, b1, jnp.ones(feature), jnp.zeros(feature), w2, b2, w3, b3)
 
 
+@partial(jax.jit, static_argnums=(1, 2, 3, 4))
 def make_ensemble(
     key: PRNGKeyArray,
     members: int,
@@ -63,12 +67,9 @@ def make_ensemble(
     share: Literal["nothing", "norm", "trunk"],
 ) -> Net:
     """`members` networks stacked; they may share the LayerNorm's affine map, or the trunk up to the tanh."""
-    nets = [make_net(k, sizes, init) for k in jax.random.split(key, members)]
+    stacked = jax.vmap(lambda k: make_net(k, sizes, init))(jax.random.split(key, members))
     shared = {"nothing": (), "norm": ("scale", "shift"), "trunk": ("w1", "b1", "scale", "shift")}[share]
-    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *nets)
-    for name in shared:
-        stacked = eqx.tree_at(lambda net, name=name: getattr(net, name), stacked, replace_fn=lambda x: x[:1])
-    return stacked
+    return replace(stacked, **{name: getattr(stacked, name)[:1] for name in shared})
 
 
 def member(ensemble: Net, i: Int[Array, ""] | int) -> Net:
@@ -92,4 +93,6 @@ def apply_batched(ensemble: Net, x: Float[Array, "B in"]) -> Float[Array, "N B o
 def apply(ensemble: Net, x: Float[Array, "B in"]) -> Float[Array, "N B out"]:
     """Every member at the same inputs."""
     alone = ensemble.w3.shape[0] == 1
-    return apply_looped(ensemble, x) if alone or jax.default_backend() == "cpu" else apply_batched(ensemble, x)
+    return (
+        apply_looped(ensemble, x) if alone or jax.default_backend() == "cpu" else apply_batched(ensemble, x)
+    )

@@ -16,6 +16,8 @@ FLOOR = 1e-3
 
 
 class Moments(NamedTuple):
+    """Mean and spread of observations, and how far out a normalised one may lie."""
+
     mean: Float[Array, " O"]
     std: Float[Array, " O"]
     clip: Float[Array, ""]
@@ -27,6 +29,7 @@ def identity(size: int) -> Moments:
 
 
 def standardise(moments: Moments, observation: Float[Array, "*n O"]) -> Float[Array, "*n O"]:
+    """The observation with the moments taken out, clipped."""
     return jnp.clip((observation - moments.mean) / moments.std, -moments.clip, moments.clip)
 
 
@@ -37,6 +40,7 @@ def is_refresh(episodes: int) -> bool:
 
 
 def observation_moments(buffer: ReplayBuffer) -> Moments:
+    """Moments of all observations that a replay holds."""
     return moments_of(buffer.replay.observation, buffer.size + buffer.episodes)
 
 

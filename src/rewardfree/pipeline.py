@@ -49,7 +49,13 @@ def explore(
         raise UserError(f"frames must be at least 1, not {frames}")
     explorer = GfaRfe() if explorer is None else explorer
     simulator = make_domain(domain)
-    config = {"domain": domain, "explorer": registry.to_json(explorer), "frames": frames, "seed": seed, "size": size}
+    config = {
+        "domain": domain,
+        "explorer": registry.to_json(explorer),
+        "frames": frames,
+        "seed": seed,
+        "size": size,
+    }
     run = _claim(Path(out), "run.json", "run", config)
     writer = DatasetWriter(run / "data", simulator.spec)
     buffer = ReplayBuffer(simulator.spec, frames, explorer.nstep, explorer.gamma)
@@ -86,7 +92,9 @@ class _Exploration:
     def episodes(self) -> Iterator[tuple[dict[str, np.ndarray], Metrics]]:
         """Episodes and what was learned in each, until the frames are used up."""
         while self.frame < self._frames:
-            episode, metrics = self._episode(np.random.default_rng([self._seed, _EXPLORE, self._buffer.episodes]))
+            episode, metrics = self._episode(
+                np.random.default_rng([self._seed, _EXPLORE, self._buffer.episodes])
+            )
             self._buffer.append(episode)
             self._state = self._explorer.absorb(self._state, self._buffer)
             yield episode, metrics
@@ -98,7 +106,9 @@ class _Exploration:
         recorder = Recorder(state)
         uniform = rng.uniform(-1.0, 1.0, (length, spec.action)).astype(np.float32)
         learned: list[Metrics] = []
-        for act_key, update_key, random_action in zip(_keys(rng, length), _keys(rng, length), uniform, strict=True):
+        for act_key, update_key, random_action in zip(
+            _keys(rng, length), _keys(rng, length), uniform, strict=True
+        ):
             seeding = self.frame < explorer.seed_frames
             action = random_action if seeding else explorer.act(self._state, state.observation, act_key)
             step = self._simulator.step(action)
@@ -144,7 +154,9 @@ class Plan:
         except (KeyError, TypeError) as error:
             raise UserError(f"{path / 'plan.json'} is damaged: {error!r}") from error
         if reward is None and kind != "task":
-            raise UserError(f"this plan's reward is code, which is not run unasked: pass it, e.g. --reward {name}")
+            raise UserError(
+                f"this plan's reward is code, which is not run unasked: pass it, e.g. --reward {name}"
+            )
         named = resolve(name if reward is None else reward, registry.load("domain", domain).tasks)
         return cls(ActorPolicy.load(path / "policy.safetensors"), domain, named, path)
 
@@ -222,8 +234,8 @@ def evaluate(
     returns = []
     for number in range(episodes):
         start = _simulator_seed(np.random.default_rng([seed, _EVALUATE, number]))
-        filmed = video is not None and number == 0
-        with Film(Path(video), simulator) if filmed else nullcontext() as film:
+        filmed = Film(Path(video), simulator) if video is not None and number == 0 else nullcontext()
+        with filmed as film:
             episode = rollout(simulator, plan.policy, start, film)
         returns.append(float(plan.reward(episode).sum()))
     evaluation = Evaluation(tuple(returns))
@@ -266,6 +278,7 @@ def inspect(data: Dataset | str | Path, rewards: list[str | Reward] | None = Non
 
 
 def make_domain(name: str) -> Domain:
+    """A simulator of the named domain."""
     domain: Domain = registry.load("domain", name)()
     return domain
 
@@ -279,7 +292,7 @@ def _dataset(data: Dataset | str | Path) -> Dataset:
 
 
 def _keys(rng: np.random.Generator, count: int) -> np.ndarray:
-    """JAX's raw keys, uint32 [count, 2], drawn on the host: splitting keys on the device costs a call each."""
+    """JAX's raw keys, uint32 [count, 2], drawn on the host: splitting on the device costs a call each."""
     return rng.integers(0, 2**32, (count, 2), np.uint32)
 
 
@@ -288,7 +301,9 @@ def _simulator_seed(rng: np.random.Generator) -> int:
 
 
 def _mean(metrics: list[Metrics]) -> Metrics:
-    return {name: np.mean([np.asarray(one[name]) for one in metrics]) for name in (metrics[0] if metrics else {})}
+    return {
+        name: np.mean([np.asarray(one[name]) for one in metrics]) for name in (metrics[0] if metrics else {})
+    }
 
 
 def _claim(folder: Path, record: str, what: str, config: dict[str, Any]) -> Path:

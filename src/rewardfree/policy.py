@@ -33,8 +33,8 @@ class ActorPolicy(eqx.Module):
         """Read a policy. Raises UserError if the file is damaged or holds something else."""
         arrays = files.map_arrays(path)
         try:
-            actor = {name: np.array(arrays[f"actor.{name}"]) for name in Net.__dataclass_fields__}
-            seen = {name: np.array(arrays[f"seen.{name}"]) for name in Moments._fields}
+            actor = {name: jnp.array(arrays[f"actor.{name}"]) for name in Net.__dataclass_fields__}
+            seen = {name: jnp.array(arrays[f"seen.{name}"]) for name in Moments._fields}
             policy = cls(Net(**actor), Moments(**seen))
             jax.eval_shape(_mean_action, policy, jnp.zeros(seen["mean"].shape))
         except (KeyError, TypeError, ValueError) as error:

@@ -91,7 +91,9 @@ def _class_in(path: Path, role: str) -> type:
         if isinstance(value, type) and value.__module__ == module.__name__ and issubclass(value, ROLES[role])
     ]
     if len(found) != 1:
-        raise UserError(f"{path} must define one class that inherits from {ROLES[role].__name__}, not {len(found)}")
+        raise UserError(
+            f"{path} must define one class that inherits from {ROLES[role].__name__}, not {len(found)}"
+        )
     return found[0]
 
 
@@ -102,7 +104,8 @@ def _import(path: Path, role: str) -> ModuleType:
         return importlib.import_module(f"rewardfree.{role}s.{path.stem}")
     name = f"rewardfree_plugins.{role}s.{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)

@@ -12,6 +12,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Size:
+    """Widths of networks and minibatches, and how much is done."""
+
     hidden: int
     batch: int
     frames: int

@@ -74,7 +74,9 @@ class DatasetWriter:
             return
         name = f"shard-{len(self._manifest['shards']):05d}.safetensors"
         lengths = [len(episode["action"]) for episode in self._pending]
-        arrays = {key: np.concatenate([episode[key] for episode in self._pending]) for key in self._pending[0]}
+        arrays = {
+            key: np.concatenate([episode[key] for episode in self._pending]) for key in self._pending[0]
+        }
         size, digest = files.write_arrays(self._folder / name, arrays)
         self._manifest["shards"].append({"file": name, "bytes": size, "sha256": digest, "lengths": lengths})
         files.write_json(self._folder / "manifest.json", self._manifest)
@@ -143,6 +145,7 @@ class LabelledDataset:
 
 
 def spec_from_json(value: Mapping[str, Any]) -> Spec:
+    """The Spec that a manifest holds."""
     fields = dict(value)
     fields["quantities"] = tuple(fields["quantities"])
     fields["joints"] = {name: tuple(bounds) for name, bounds in fields["joints"].items()}
@@ -166,4 +169,3 @@ def _open_shard(folder: Path, spec: Spec, entry: Mapping[str, Any]) -> Transitio
         if array not in arrays or len(arrays[array]) != (states if array in STATE_ARRAYS else frames):
             raise UserError(f"{path} does not fit the manifest at '{array}'")
     return Transitions(spec, arrays, lengths)
-

@@ -9,7 +9,7 @@ import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import jax
 import numpy as np
@@ -18,7 +18,6 @@ import safetensors.numpy
 from rewardfree.errors import UserError
 
 Arrays = Mapping[str, np.ndarray]
-T = TypeVar("T")
 
 _DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "U32": "<u4", "U8": "|u1", "BOOL": "|b1"}
 _MAX_HEADER = 16 * 2**20
@@ -57,10 +56,12 @@ def _umask() -> int:
 
 
 def write_json(path: Path, value: Any) -> None:
+    """Write JSON, atomically."""
     write_bytes(path, (json.dumps(value, indent=2, allow_nan=False) + "\n").encode())
 
 
 def read_json(path: Path) -> Any:
+    """Read JSON. Raises UserError if the file is missing or damaged."""
     try:
         return json.loads(path.read_bytes())
     except OSError as error:
@@ -71,12 +72,13 @@ def read_json(path: Path) -> Any:
 
 def write_arrays(path: Path, arrays: Arrays) -> tuple[int, str]:
     """Write a safetensors file; returns its size and SHA-256."""
-    content = safetensors.numpy.save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
+    content = safetensors.numpy.save({name: np.asarray(array, order="C") for name, array in arrays.items()})
     write_bytes(path, content)
     return len(content), hashlib.sha256(content).hexdigest()
 
 
 def sha256(path: Path) -> str:
+    """The checksum that manifests hold."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -117,13 +119,3 @@ def tree_arrays(tree: Any) -> dict[str, np.ndarray]:
     """The array leaves of a pytree by their path."""
     leaves = jax.tree_util.tree_leaves_with_path(tree)
     return {jax.tree_util.keystr(path, simple=True, separator="."): np.asarray(leaf) for path, leaf in leaves}
-
-
-def fill_tree(like: T, arrays: Arrays, source: Path) -> T:
-    """A pytree shaped as `like` with the arrays that `tree_arrays` named."""
-    expected = tree_arrays(like)
-    for name, leaf in expected.items():
-        found = arrays.get(name)
-        if found is None or found.shape != leaf.shape or found.dtype != leaf.dtype:
-            raise UserError(f"{source} does not fit its configuration at '{name}'")
-    return jax.tree.unflatten(jax.tree.structure(like), [np.array(arrays[name]) for name in expected])

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 CONTROL_TIMESTEP = 0.02  # s
 HALF_ARENA = 0.3  # m
+WALL_HALF_LENGTH, WALL_HALF_THICKNESS = 0.18, 0.02  # m
 START = ((-0.29, 0.15), (-0.15, 0.29))  # (x, y) drawn between these corners of the top-left room
 GOAL_RADIUS = 0.015
 GOALS = {
@@ -42,6 +43,9 @@ MODEL = f"""
     <default class="border">
       <geom type="plane" material="decoration" contype="0" conaffinity="0"/>
     </default>
+    <default class="wall">
+      <geom type="box" pos="0 0 .02" material="decoration"/>
+    </default>
     <site type="cylinder" size="{GOAL_RADIUS} .002" material="target"/>
   </default>
   <worldbody>
@@ -52,8 +56,8 @@ MODEL = f"""
     <geom name="border_bottom" class="border" pos="0 -.3 .02" zaxis="0 1 0" size=".3 .02 .02"/>
     <geom name="border_right" class="border" pos=".3 0 .02" zaxis="-1 0 0" size=".02 .3 .02"/>
     <geom name="border_top" class="border" pos="0 .3 .02" zaxis="0 -1 0" size=".3 .02 .02"/>
-    <geom name="wall_x" type="box" pos="0 0 .02" size=".18 .02 .02" material="decoration"/>
-    <geom name="wall_y" type="box" pos="0 0 .02" size=".02 .18 .02" material="decoration"/>
+    <geom name="wall_x" class="wall" size="{WALL_HALF_LENGTH} {WALL_HALF_THICKNESS} .02"/>
+    <geom name="wall_y" class="wall" size="{WALL_HALF_THICKNESS} {WALL_HALF_LENGTH} .02"/>
     {"".join(f'<site name="{name}" pos="{x} {y} .002"/>' for name, (x, y) in GOALS.items())}
     <body name="pointmass" pos="0 0 .01">
       <joint name="root_x" axis="1 0 0"/>

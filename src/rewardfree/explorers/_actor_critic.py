@@ -6,6 +6,7 @@ An update is named steps in order: target values, (the caller's reward and weigh
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, NamedTuple
@@ -20,6 +21,8 @@ from rewardfree.data.replay import Batch, Replay, ReplayBuffer, sample
 from rewardfree.interfaces import Explorer, Metrics, Spec
 from rewardfree.networks import Init, Net, apply, make_ensemble, make_net, member
 from rewardfree.normalise import Moments, identity, is_refresh, observation_moments, standardise
+
+COMBINE: dict[str, Callable[..., Array]] = {"min": jnp.min, "mean": jnp.mean, "sum": jnp.sum}
 
 
 class Agent(NamedTuple):
@@ -59,8 +62,10 @@ class ActorCritic:
     """Number of critics N."""
     share: Literal["nothing", "norm", "trunk"] = "trunk"
     """What the critics share: nothing, the LayerNorm's affine map, or the trunk up to the tanh."""
+    actor_init: Init = "orthogonal"
+    """Initialisation of the actor."""
     critic_init: Init = "orthogonal"
-    """Initialisation of the critics: orthogonal, kaiming (fan in) or released (fan read off the wrong axis)."""
+    """Initialisation of the critics; `released` reads the fan off the wrong axis."""
     bootstrap: Literal["min", "mean"] = "min"
     """How the target critics are combined at the end of a window."""
     actor_objective: Literal["min", "mean", "sum"] = "min"
@@ -95,7 +100,7 @@ class ActorCritic:
     def init_agent(self, spec: Spec, key: PRNGKeyArray) -> Agent:
         key_actor, key_critics = jax.random.split(key)
         feature = self.feature or self.hidden
-        actor = make_net(key_actor, (spec.observation, feature, self.hidden, spec.action), "orthogonal")
+        actor = make_net(key_actor, (spec.observation, feature, self.hidden, spec.action), self.actor_init)
         sizes = (spec.observation + spec.action, self.hidden, self.hidden, 1)
         critics = make_ensemble(key_critics, self.critics, sizes, self.critic_init, self.share)
         adam = optax.adam(self.learning_rate)
@@ -124,7 +129,7 @@ class ActorCritic:
         return jnp.tanh(agent.actor(standardise(agent.seen, observation)))
 
     def noisy(self, action: Float[Array, "B A"], key: PRNGKeyArray) -> Float[Array, "B A"]:
-        """clip(a + clip(noise)). The gradient passes the outer clip, or a saturated action could not return."""
+        """clip(a + clip(noise)). The gradient passes the outer clip, or saturated actions stay so."""
         noise = jnp.clip(self.noise * jax.random.normal(key, action.shape), -self.noise_clip, self.noise_clip)
         clipped = jnp.clip(action + noise, -1.0, 1.0)
         return action + jax.lax.stop_gradient(clipped - action)
@@ -150,7 +155,7 @@ class ActorCritic:
         key: PRNGKeyArray,
     ) -> tuple[Agent, Metrics]:
         """Weighted regression of the critics on the target, a step of the actor, the targets' average."""
-        combine = {"min": jnp.min, "mean": jnp.mean}[self.bootstrap]
+        combine = COMBINE[self.bootstrap]
         target = reward + batch.discount * combine(values.next, axis=0)
         if self.target_clip is not None:
             target = jnp.clip(target, 0.0, self.target_clip)
@@ -191,11 +196,9 @@ class ActorCritic:
         put = partial(jax.tree.map, lambda full, new: _put(full, new, turn))
         return put(critics, moved), put(state, own), value, q
 
-    def _actor_step(
-        self, agent: Agent, batch: Batch, key: PRNGKeyArray
-    ) -> tuple[Net, optax.OptState, Array]:
+    def _actor_step(self, agent: Agent, batch: Batch, key: PRNGKeyArray) -> tuple[Net, optax.OptState, Array]:
         """One Adam step up Q(s, pi(s)), differentiated with respect to the actor only."""
-        combine = {"min": jnp.min, "mean": jnp.mean, "sum": jnp.sum}[self.actor_objective]
+        combine = COMBINE[self.actor_objective]
 
         def loss(actor: Net) -> Array:
             action = self.noisy(self.mean_action(agent._replace(actor=actor), batch.observation), key)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 import jax.numpy as jnp
@@ -17,6 +17,8 @@ from rewardfree.oracles.q_ensemble import QEnsemble
 
 
 class GfaRfeModel(NamedTuple):
+    """The oracle's state, and what the reward is scaled with."""
+
     oracle: Any
     variance: Float[Array, ""]
     """Running variance of D over minibatches."""
@@ -62,41 +64,43 @@ class GfaRfe(ActorCriticExplorer):
     @classmethod
     def presets(cls) -> Mapping[str, GfaRfe]:
         """fast: the default. paper: as the text has it. released: as the authors' code runs."""
-        ensemble = {
-            "oracle": QEnsemble(),
-            "critics": 10,
-            "trained": "cycle",
-            "standardise": False,
-            "learning_rate": 1e-4,
-            "normalise": False,
-            "chunk": 2,
-        }
-        paper = {
-            "intrinsic": 0.01,
-            "beta": 1.0,
-            "weight_at": "here",
-            "weight_floor": 1e-3,
-            "optimiser": "own",
-            "averaged": "cycle",
-            "epsilon": 0.2,
-            "critic_init": "kaiming",
-            "feature": 50,
-            "actor_objective": "sum",
-        }
-        released = {
-            "intrinsic": 2.0,
-            "reward_clip": 10.0,
-            "target_clip": 500.0,
-            "weight_at": "next",
-            "weight_floor": 0.1,
-            "weight_ceiling": 10.0,
-            "weight_mean_one": False,
-            "optimiser": "joint",
-            "tau": 0.001,  # tau / N, on every member
-            "critic_init": "released",
-            "share": "norm",
-        }
-        return {"fast": cls(), "paper": cls(**ensemble, **paper), "released": cls(**ensemble, **released)}
+        ensemble = cls(
+            oracle=QEnsemble(),
+            critics=10,
+            trained="cycle",
+            standardise=False,
+            learning_rate=1e-4,
+            normalise=False,
+            chunk=2,
+        )
+        paper = replace(
+            ensemble,
+            intrinsic=0.01,
+            beta=1.0,
+            weight_at="here",
+            weight_floor=1e-3,
+            optimiser="own",
+            averaged="cycle",
+            epsilon=0.2,
+            critic_init="kaiming",
+            feature=50,
+            actor_objective="sum",
+        )
+        released = replace(
+            ensemble,
+            intrinsic=2.0,
+            reward_clip=10.0,
+            target_clip=500.0,
+            weight_at="next",
+            weight_floor=0.1,
+            weight_ceiling=10.0,
+            weight_mean_one=False,
+            optimiser="joint",
+            tau=0.001,  # tau / N, on every member
+            critic_init="released",
+            share="norm",
+        )
+        return {"fast": cls(), "paper": paper, "released": released}
 
     @property
     def needs_values_here(self) -> bool:
@@ -126,9 +130,7 @@ class GfaRfe(ActorCriticExplorer):
             metrics["bonus_per_q"] = bonus.mean() / (jnp.abs(values.here).mean() + 1e-8)
         return model, reward + self.beta * bonus, metrics
 
-    def weight(
-        self, model: GfaRfeModel, batch: Batch, values: Values
-    ) -> tuple[Float[Array, " B"], Metrics]:
+    def weight(self, model: GfaRfeModel, batch: Batch, values: Values) -> tuple[Float[Array, " B"], Metrics]:
         """1 / sigma^2 with sigma = D between its floor and ceiling."""
         if self.weight_at == "none":
             return jnp.ones_like(batch.discount), {}

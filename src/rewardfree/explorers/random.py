@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -15,6 +15,8 @@ from rewardfree.interfaces import Explorer, Metrics, Spec
 
 
 class RandomState(NamedTuple):
+    """Nothing is learned."""
+
     action_size: Int[Array, ""]
 
 
@@ -22,11 +24,11 @@ class RandomState(NamedTuple):
 class Random(Explorer):
     """Uniform actions and no learning: seed frames that never end."""
 
-    seed_frames: ClassVar[int] = sys.maxsize
-    update_every: ClassVar[int] = 1
-    chunk: ClassVar[int] = 1
-    nstep: ClassVar[int] = 1
-    gamma: ClassVar[float] = 0.99
+    seed_frames = sys.maxsize
+    update_every = 1
+    chunk = 1
+    nstep = 1
+    gamma = 0.99
 
     def init(self, spec: Spec, key: PRNGKeyArray) -> RandomState:
         return RandomState(jnp.int32(spec.action))

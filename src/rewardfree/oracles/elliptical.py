@@ -19,6 +19,8 @@ BLOCK = 1000
 
 
 class EllipticalState(NamedTuple):
+    """The feature map and what the data has told about it."""
+
     frequency: Float[Array, "x d"]
     phase: Float[Array, " d"]
     seen: Moments

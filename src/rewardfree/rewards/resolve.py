@@ -28,7 +28,10 @@ class NamedReward:
     @property
     def slug(self) -> str:
         """The name as a folder's name."""
-        return re.sub(r"[^A-Za-z0-9_.-]+", "-", Path(self.name).name.replace(".py:", "-")).strip("-.") or "reward"
+        return (
+            re.sub(r"[^A-Za-z0-9_.-]+", "-", Path(self.name).name.replace(".py:", "-")).strip("-.")
+            or "reward"
+        )
 
     def __call__(self, transitions: Transitions) -> Float[np.ndarray, " n"]:
         """float32, one per transition. Raises UserError if the function does not give that."""
@@ -71,7 +74,8 @@ def _function_in(path: Path, name: str) -> Reward:
     if not path.is_file():
         raise UserError(f"there is no file {path} to read the reward '{name}' from")
     spec = importlib.util.spec_from_file_location(f"rewardfree_reward_{path.stem}", path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
@@ -81,4 +85,4 @@ def _function_in(path: Path, name: str) -> Reward:
     if not callable(function):
         here = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
         raise unknown("function", name, here, f" (in {path})")
-    return function  # type: ignore[no-any-return]
+    return function

@@ -10,7 +10,7 @@ from jaxtyping import Bool
 from rewardfree.data.dataset import Dataset, LabelledDataset
 
 
-def occupied(data: Dataset) -> Bool[np.ndarray, "..."]:
+def occupied(data: Dataset) -> Bool[np.ndarray, "*cells"]:
     """Which cells of the domain's coverage grid some state of the data lies in; outliers count at the rim."""
     axes = data.spec.coverage
     grid = np.zeros([axis.cells for axis in axes], bool)

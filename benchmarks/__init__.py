@@ -1,0 +1,1 @@
+"""Benchmarks: they print figures, tests do not time."""

@@ -1,0 +1,64 @@
+"""Small real runs that several tests read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import rewardfree as rf
+from rewardfree.interfaces import Axis, Spec, State, Step
+
+SMALL = rf.GfaRfe(oracle=rf.Elliptical(features=16), hidden=8, batch=16, seed_frames=1000, chunk=100)
+
+SPEC = Spec(
+    domain="point_mass_maze",
+    observation=3,
+    action=2,
+    episode_length=5,
+    timestep=0.1,
+    quantities=("height", "speed"),
+    joints={"hinge": (0, 1, 0, 1), "ball": (1, 5, 1, 4)},
+    coverage=(Axis("height", 0.0, 1.0, 4),),
+)
+
+
+@pytest.fixture(scope="session")
+def small_run(tmp_path_factory: pytest.TempPathFactory) -> rf.Dataset:
+    """2500 frames of the maze: two whole episodes and one cut off by the budget."""
+    out = tmp_path_factory.mktemp("runs") / "small"
+    return rf.explore("point_mass_maze", SMALL, frames=2500, seed=3, out=out)
+
+
+def make_episode(
+    length: int, seed: int, spec: Spec = SPEC, terminated: bool = False
+) -> dict[str, np.ndarray]:
+    """An episode of random numbers."""
+    from rewardfree.data.dataset import Recorder
+
+    rng = np.random.default_rng(seed)
+
+    def state() -> State:
+        return State(
+            observation=rng.normal(size=spec.observation).astype(np.float32),
+            qpos=rng.normal(size=5),
+            qvel=rng.normal(size=4),
+            act=np.zeros(0),
+            quantities=rng.normal(size=len(spec.quantities)).astype(np.float32),
+        )
+
+    recorder = Recorder(state())
+    for t in range(length):
+        action = rng.uniform(-1, 1, spec.action).astype(np.float32)
+        recorder.add(action, Step(state(), action.astype(np.float64), terminated and t == length - 1))
+    return recorder.arrays()
+
+
+Reward = Callable[[rf.Transitions], np.ndarray]
+
+
+def write_file(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path

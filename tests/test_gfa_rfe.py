@@ -1,0 +1,120 @@
+"""GFA-RFE: reward, bonus and weight by hand, and the presets as the paper and its release have them."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from conftest import SPEC, make_episode
+
+from rewardfree import registry
+from rewardfree.data.replay import Batch, ReplayBuffer
+from rewardfree.explorers._actor_critic import Values
+from rewardfree.explorers.gfa_rfe import GfaRfe, GfaRfeModel
+from rewardfree.oracles.q_ensemble import QEnsemble
+
+# Two critics at three transitions: unbiased standard deviations sqrt(2)/2 * |difference|.
+HERE = jnp.array([[1.0, 4.0, 5.0], [3.0, 4.0, 15.0]])
+STD_HERE = np.sqrt(0.5) * np.array([2.0, 0.0, 10.0])
+NEXT = jnp.array([[0.0, 1.0, 1.0], [0.1, 3.0, 31.0]])
+STD_NEXT = np.sqrt(0.5) * np.array([0.1, 2.0, 30.0])
+VALUES = Values(HERE, NEXT, jnp.zeros((3, 2)))
+BATCH = Batch(jnp.zeros((3, 3)), jnp.zeros((3, 2)), jnp.zeros(3), jnp.ones(3), jnp.zeros((3, 3)))
+MODEL = GfaRfeModel((), jnp.float32(1.0))
+PRESETS = GfaRfe.presets()
+
+
+def test_paper_reward_is_one_minus_gamma_plus_beta_times_d() -> None:
+    _, reward, _ = PRESETS["paper"].intrinsic_reward(MODEL, BATCH, VALUES)
+    np.testing.assert_allclose(reward, (1 - 0.99 + 1) * STD_HERE, rtol=1e-5)
+
+
+def test_paper_weight_is_one_over_variance_here_with_mean_one() -> None:
+    weight, _ = PRESETS["paper"].weight(MODEL, BATCH, VALUES)
+    raw = np.maximum(STD_HERE, 1e-3) ** -2.0
+    np.testing.assert_allclose(weight, raw / raw.mean(), rtol=1e-4)
+    np.testing.assert_allclose(weight.mean(), 1.0, rtol=1e-5)
+
+
+def test_released_reward_is_merged_and_clamped() -> None:
+    _, reward, metrics = PRESETS["released"].intrinsic_reward(MODEL, BATCH, VALUES)
+    np.testing.assert_allclose(reward, [2 * STD_HERE[0], 0.0, 10.0], rtol=1e-5)
+    np.testing.assert_allclose(metrics["reward_clipped"], 1 / 3, rtol=1e-5)
+
+
+def test_released_weight_reads_the_next_point_between_its_bounds() -> None:
+    weight, _ = PRESETS["released"].weight(MODEL, BATCH, VALUES)
+    np.testing.assert_allclose(weight, np.clip(STD_NEXT, 0.1, 10.0) ** -2.0, rtol=1e-5)
+
+
+def test_fast_reward_is_centred_and_scaled_by_the_running_spread() -> None:
+    fast = dataclasses.replace(PRESETS["fast"], oracle=QEnsemble())
+    model, reward, _ = fast.intrinsic_reward(MODEL, BATCH, VALUES)
+    variance = 0.99 + 0.01 * STD_HERE.var()
+    np.testing.assert_allclose(model.variance, variance, rtol=1e-5)
+    np.testing.assert_allclose(reward, (STD_HERE - STD_HERE.mean()) / np.sqrt(variance), rtol=1e-5)
+    np.testing.assert_array_equal(fast.weight(model, BATCH, VALUES)[0], np.ones(3))
+
+
+def test_presets_differ_where_the_paper_and_its_release_do() -> None:
+    paper, released = PRESETS["paper"], PRESETS["released"]
+    common = {
+        "critics": 10,
+        "nstep": 3,
+        "noise": 0.2,
+        "noise_clip": 0.3,
+        "gamma": 0.99,
+        "learning_rate": 1e-4,
+    }
+    more = {"seed_frames": 4000, "update_every": 2, "chunk": 2, "partition": 1, "bootstrap": "mean"}
+    differ = {
+        "intrinsic": (0.01, 2.0),
+        "beta": (1.0, 0.0),
+        "reward_clip": (None, 10.0),
+        "target_clip": (None, 500.0),
+        "weight_at": ("here", "next"),
+        "weight_floor": (1e-3, 0.1),
+        "weight_ceiling": (None, 10.0),
+        "weight_mean_one": (True, False),
+        "trained": ("cycle", "cycle"),
+        "optimiser": ("own", "joint"),
+        "averaged": ("cycle", "all"),
+        "tau": (0.01, 0.001),
+        "epsilon": (0.2, 0.0),
+        "critic_init": ("kaiming", "released"),
+        "share": ("nothing", "norm"),
+        "feature": (50, 0),
+        "actor_objective": ("sum", "mean"),
+    }
+    for name, value in [*common.items(), *more.items()]:
+        assert getattr(paper, name) == getattr(released, name) == value
+    for name, values in differ.items():
+        assert (getattr(paper, name), getattr(released, name)) == values
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_every_preset_learns_from_a_replay_and_repeats_itself(preset: str) -> None:
+    small = dataclasses.replace(PRESETS[preset], hidden=8, batch=8, critics=3)
+    if preset == "fast":
+        small = dataclasses.replace(small, oracle=dataclasses.replace(small.oracle, features=8))  # type: ignore[type-var]
+    buffer = ReplayBuffer(SPEC, 20, small.nstep, small.gamma)
+
+    def run() -> list[np.ndarray]:
+        state = small.init(SPEC, jax.random.PRNGKey(0))
+        state = small.absorb(state, buffer)
+        state, metrics = small.update(state, buffer.replay, jax.random.PRNGKey(1), 4)
+        assert all(np.isfinite(value) for value in metrics.values())
+        assert int(state.agent.step) == 4
+        return [np.asarray(leaf) for leaf in jax.tree.leaves(state)]
+
+    buffer.append(make_episode(5, 0))
+    first, second = run(), run()
+    assert all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
+
+
+def test_configs_round_trip_through_json() -> None:
+    for explorer in PRESETS.values():
+        assert registry.from_json("explorer", registry.to_json(explorer)) == explorer

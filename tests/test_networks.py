@@ -1,0 +1,56 @@
+"""The network against NumPy, and the ensemble's two ways of running."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import jax
+import numpy as np
+import pytest
+
+from rewardfree.networks import apply_batched, apply_looped, make_ensemble, make_net, member
+
+SIZES = (5, 6, 7, 2)
+
+
+def test_a_network_computes_what_its_formula_says() -> None:
+    net = make_net(jax.random.PRNGKey(0), SIZES, "kaiming")
+    x = np.random.default_rng(0).normal(size=(4, 5))
+    h = x @ np.asarray(net.w1) + np.asarray(net.b1)
+    h = np.tanh((h - h.mean(-1, keepdims=True)) / np.sqrt(h.var(-1, keepdims=True) + 1e-5))
+    h = np.maximum(h @ np.asarray(net.w2) + np.asarray(net.b2), 0)
+    np.testing.assert_allclose(net(x), h @ np.asarray(net.w3) + np.asarray(net.b3), atol=1e-5)
+
+
+@pytest.mark.parametrize("share", ["nothing", "norm", "trunk"])
+def test_looped_and_batched_ensembles_agree(share: Literal["nothing", "norm", "trunk"]) -> None:
+    ensemble = make_ensemble(jax.random.PRNGKey(1), 3, SIZES, "kaiming", share)
+    x = jax.random.normal(jax.random.PRNGKey(2), (4, 5))
+    looped = apply_looped(ensemble, x)
+    assert looped.shape == (3, 4, 2)
+    np.testing.assert_allclose(looped, apply_batched(ensemble, x), atol=1e-5)
+    np.testing.assert_allclose(looped[2], member(ensemble, 2)(x), atol=1e-6)
+
+
+def test_sharing_is_a_leading_axis_of_one() -> None:
+    def leading(share: Literal["nothing", "norm", "trunk"]) -> set[str]:
+        net = make_ensemble(jax.random.PRNGKey(0), 3, SIZES, "kaiming", share)
+        return {name for name, leaf in vars(net).items() if leaf.shape[0] == 1}
+
+    assert leading("nothing") == set()
+    assert leading("norm") == {"scale", "shift"}
+    assert leading("trunk") == {"w1", "b1", "scale", "shift"}
+
+
+def test_initialisations_have_their_bounds() -> None:
+    sizes = (100, 400, 400, 1)
+    kaiming = make_net(jax.random.PRNGKey(0), sizes, "kaiming")
+    released = make_net(jax.random.PRNGKey(0), sizes, "released")
+    orthogonal = make_net(jax.random.PRNGKey(0), sizes, "orthogonal")
+    # the largest of many uniform numbers is close to the bound: 1/sqrt(in), or 1/sqrt(out)
+    for net, bounds in ((kaiming, (0.1, 0.05, 0.05)), (released, (0.05, 0.05, 1.0))):
+        for w, b, bound in zip((net.w1, net.w2, net.w3), (net.b1, net.b2, net.b3), bounds, strict=True):
+            assert 0.97 * bound < np.abs(w).max() <= bound
+            assert 0 < np.abs(b).max() <= bound
+    np.testing.assert_allclose(orthogonal.w2 @ orthogonal.w2.T, np.eye(400), atol=1e-4)
+    assert not orthogonal.b1.any()
