@@ -15,6 +15,7 @@ from rewardfree.explorers._actor_critic import ActorCritic, Agent
 from rewardfree.interfaces import Spec
 from rewardfree.networks import Net, apply, member
 from rewardfree.normalise import Moments, is_refresh, moments_of, standardise
+from rewardfree.policy import ActorPolicy
 
 SPEC = Spec("maze", 3, 2, 10, 0.1, (), {}, ())
 CYCLE = ActorCritic(
@@ -158,3 +159,15 @@ def test_moments_are_those_of_the_filled_rows() -> None:
     np.testing.assert_allclose(moments.std, [*rows.std(0)[:2], 1e-3], rtol=1e-4)  # a constant keeps a floor
     far = standardise(Moments(jnp.zeros(1), jnp.full(1, 0.1), jnp.float32(5.0)), jnp.array([100.0]))
     assert far == 5.0
+
+
+def test_the_policy_acts_as_the_trained_actor_does() -> None:
+    config = ActorCritic(hidden=16)
+    moments = Moments(jnp.array([0.5, -1.0, 0.0]), jnp.array([0.1, 2.0, 1.0]), jnp.float32(5.0))
+    agent = config.init_agent(SPEC, KEY)._replace(seen=moments)
+    observation = np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32)
+    expected = config.mean_action(agent, jnp.asarray(observation))
+    policy = ActorPolicy(agent.actor, agent.seen)
+    np.testing.assert_allclose(policy(observation), expected, atol=1e-5)
+    np.testing.assert_allclose(policy(observation[7]), expected[7], atol=1e-5)
+    assert policy(observation[0]).dtype == np.float32

@@ -3,7 +3,7 @@
 from rewardfree.data.dataset import Dataset, LabelledDataset
 from rewardfree.data.transitions import Transitions
 from rewardfree.errors import UserError
-from rewardfree.explorers._actor_critic import ActorCriticExplorer
+from rewardfree.explorers._explorer import ActorCriticExplorer
 from rewardfree.explorers.gfa_rfe import GfaRfe
 from rewardfree.explorers.random import Random
 from rewardfree.oracles.elliptical import Elliptical

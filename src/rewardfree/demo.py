@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rich.console import Console
 from rich.table import Table
 
 from rewardfree import pipeline
@@ -25,10 +28,21 @@ from rewardfree.sizes import resize
 
 DOMAIN = "point_mass_maze"
 EXPLORERS: dict[str, Explorer] = {
-    "gfa-rfe": resize(GfaRfe(oracle=Elliptical(features=256), update_every=5), "tiny"),
+    "gfa-rfe": resize(GfaRfe(oracle=Elliptical(features=256, length_scale=1.0), update_every=8), "tiny"),
     "random": Random(),
 }
-PLANNER = resize(DdpgTwin(learning_rate=1e-3), "tiny")
+PLANNER = resize(
+    DdpgTwin(
+        critics=5,
+        share="nothing",
+        critic_init="kaiming",
+        actor_init="kaiming",
+        learning_rate=1e-3,
+        nstep=5,
+        tau=0.02,
+    ),
+    "tiny",
+)
 EPISODES = 5
 REACHED = 100.0
 """A goal counts as reached from this mean return on: a tenth of the episode at the goal."""
@@ -38,7 +52,7 @@ REACHED = 100.0
 class DemoArgs:
     """Flags of `demo`."""
 
-    frames: int = 100_000
+    frames: int = 200_000
     """Frames that each explorer collects."""
     updates: int = 10_000
     """Gradient steps of each plan."""
@@ -99,15 +113,24 @@ def _tell(name: str, explorer: Explorer, args: DemoArgs, run: Path) -> Story:
     data = pipeline.explore(
         DOMAIN, explorer, frames=args.frames, seed=args.seed, out=run, size="tiny", quiet=False
     )
-    returns, paths = {}, {}
-    for goal in GOALS:
+
+    def solve(goal: str) -> tuple[float, Transitions]:
         task = f"reach_{goal}"
         plan = pipeline.plan(
-            data, task, PLANNER, updates=args.updates, seed=args.seed, out=run / "plans" / task, quiet=False
+            data, task, PLANNER, updates=args.updates, seed=args.seed, out=run / "plans" / task
         )
-        returns[goal] = pipeline.evaluate(plan, episodes=EPISODES, seed=args.seed).mean
-        paths[goal] = pipeline.rollout(pipeline.make_domain(DOMAIN), plan.policy, seed=args.seed)
-    return Story(data, returns, paths)
+        value = pipeline.evaluate(plan, episodes=EPISODES, seed=args.seed).mean
+        return value, pipeline.rollout(pipeline.make_domain(DOMAIN), plan.policy, seed=args.seed)
+
+    # Networks this small leave cores idle: one goal per core.
+    console = Console(stderr=True)
+    with (
+        console.status(f"plan {len(GOALS)} goals from {name}'s data"),
+        ThreadPoolExecutor(os.cpu_count()) as pool,
+    ):
+        solved = dict(zip(GOALS, pool.map(solve, GOALS), strict=True))
+    returns = {goal: value for goal, (value, _) in solved.items()}
+    return Story(data, returns, {goal: path for goal, (_, path) in solved.items()})
 
 
 def rooms(data: Dataset) -> int:

@@ -2,7 +2,7 @@
 
     phase I (no reward exists)                   phase II (no simulator is touched)
 
-    Domain --State--> Explorer.act               Dataset + Reward = LabelledDataset
+    Domain --State--> Explorer.behaviour             Dataset + Reward = LabelledDataset
       ^                   |                                 |
       +----- action ------+                          Planner.fit
               |                                             |
@@ -111,6 +111,10 @@ class Domain(ABC):
         """A picture of the present state, uint8 [height, width, 3]."""
 
 
+Behaviour = Callable[[Float[np.ndarray, " O"], np.ndarray], Float[np.ndarray, " A"]]
+"""An observation and a random key, uint32 [2], in; an exploring action in [-1, 1]^A out."""
+
+
 class Explorer(ABC):
     """Decides what to try next, from what has been seen so far. One file each."""
 
@@ -133,10 +137,8 @@ class Explorer(ABC):
         """The state before any data."""
 
     @abstractmethod
-    def act(
-        self, state: Any, observation: Float[np.ndarray, " O"], key: PRNGKeyArray
-    ) -> Float[np.ndarray, " A"]:
-        """An exploring action in [-1, 1]^A."""
+    def behaviour(self, state: Any) -> Behaviour:
+        """How to act until the state changes."""
 
     @abstractmethod
     def absorb(self, state: Any, replay: ReplayBuffer) -> Any:

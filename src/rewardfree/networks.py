@@ -12,6 +12,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+LAYER_NORM_EPSILON = 1e-5
+
 Init = Literal["orthogonal", "kaiming", "released"]
 
 
@@ -32,7 +34,7 @@ class Net(eqx.Module):
 
     def __call__(self, x: Float[Array, "*n in"]) -> Float[Array, "*n out"]:
         h = x @ self.w1 + self.b1
-        h = jax.nn.standardize(h, axis=-1, epsilon=1e-5) * self.scale + self.shift
+        h = jax.nn.standardize(h, axis=-1, epsilon=LAYER_NORM_EPSILON) * self.scale + self.shift
         h = jax.nn.relu(jnp.tanh(h) @ self.w2 + self.b2)
         return h @ self.w3 + self.b3
 

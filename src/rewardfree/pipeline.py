@@ -106,11 +106,12 @@ class _Exploration:
         recorder = Recorder(state)
         uniform = rng.uniform(-1.0, 1.0, (length, spec.action)).astype(np.float32)
         learned: list[Metrics] = []
+        act = explorer.behaviour(self._state)
         for act_key, update_key, random_action in zip(
             _keys(rng, length), _keys(rng, length), uniform, strict=True
         ):
             seeding = self.frame < explorer.seed_frames
-            action = random_action if seeding else explorer.act(self._state, state.observation, act_key)
+            action = random_action if seeding else act(state.observation, act_key)
             step = self._simulator.step(action)
             recorder.add(action, step)
             state = step.state
@@ -118,6 +119,7 @@ class _Exploration:
             if not seeding and self._buffer.size and self.frame % explorer.chunk == 0:
                 updates = max(1, explorer.chunk // explorer.update_every)
                 self._state, metrics = explorer.update(self._state, self._buffer.replay, update_key, updates)
+                act = explorer.behaviour(self._state)
                 self.updates += updates
                 learned.append(metrics)
             if step.terminated:

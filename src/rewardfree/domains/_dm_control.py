@@ -53,6 +53,7 @@ class DmControl(Domain):
 
     def __init__(self, physics: Any, control_timestep: float) -> None:
         self._physics = physics
+        self._diverged: type[Exception] = load("rl.control").PhysicsError
         # The bindings' own structs: dm_control's wrappers and its indexing by name are slow for every step.
         # MuJoCo never moves these arrays, so views of them stay valid.
         self._model, self._data = physics.model.ptr, physics.data.ptr
@@ -78,10 +79,13 @@ class DmControl(Domain):
         return self._state()
 
     def step(self, action: Float[np.ndarray, " A"]) -> Step:
-        """Apply an action in [-1, 1]^A for one time step. A simulation that diverges is a PhysicsError."""
+        """Apply an action in [-1, 1]^A for one time step. A simulation that diverges is a UserError."""
         ctrl = self._centre + self._half_range * np.clip(np.asarray(action, np.float64), -1.0, 1.0)
         self._data.ctrl[:] = ctrl
-        self._physics.step(self._sub_steps)
+        try:
+            self._physics.step(self._sub_steps)
+        except self._diverged as error:
+            raise UserError(f"the simulation of {self.name} diverged: {error}; use another seed") from error
         return Step(self._state(), ctrl, terminated=False)
 
     def render(self, height: int, width: int) -> np.ndarray:

@@ -5,20 +5,18 @@ An update is named steps in order: target values, (the caller's reward and weigh
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from rewardfree.data.replay import Batch, Replay, ReplayBuffer, sample
-from rewardfree.interfaces import Explorer, Metrics, Spec
+from rewardfree.data.replay import Batch, ReplayBuffer
+from rewardfree.interfaces import Metrics, Spec
 from rewardfree.networks import Init, Net, apply, make_ensemble, make_net, member
 from rewardfree.normalise import Moments, identity, is_refresh, observation_moments, standardise
 
@@ -232,94 +230,3 @@ def _put(full: Array, new: Array, turn: Array) -> Array:
 
 def _first(tree: Net) -> Net:
     return jax.tree.map(lambda leaf: leaf[0], tree)
-
-
-class ExplorerState(NamedTuple):
-    """An actor-critic and the explorer's own model (whatever its reward needs)."""
-
-    agent: Agent
-    model: Any
-
-
-@dataclass(frozen=True)
-class ActorCriticExplorer(ActorCritic, Explorer):
-    """An explorer that maximises its own reward. A subclass writes `fit` and `intrinsic_reward`."""
-
-    seed_frames: int = 4000
-    """Frames of uniformly random actions before the first update."""
-    update_every: int = 2
-    """Frames per update."""
-    chunk: int = 2
-    """Frames between two calls of the learner; with `update_every` it acts on every new actor."""
-    epsilon: float = 0.0
-    """Probability of a uniformly random action."""
-    partition: int = 1
-    """Update t draws from the episodes whose number is t modulo this; 4 repeats the released loaders."""
-
-    def init_model(self, spec: Spec, key: PRNGKeyArray) -> Any:
-        return ()
-
-    def absorb_model(self, model: Any, replay: ReplayBuffer) -> Any:
-        return model
-
-    def fit(self, model: Any, batch: Batch, key: PRNGKeyArray) -> tuple[Any, Metrics]:
-        """One step of the model behind the reward."""
-        return model, {}
-
-    @abstractmethod
-    def intrinsic_reward(
-        self, model: Any, batch: Batch, values: Values
-    ) -> tuple[Any, Float[Array, " B"], Metrics]:
-        """The reward of each transition, from the model that `fit` returned."""
-
-    def weight(self, model: Any, batch: Batch, values: Values) -> tuple[Float[Array, " B"], Metrics]:
-        """The regression weight of each transition."""
-        return jnp.ones_like(batch.discount), {}
-
-    @property
-    def needs_values_here(self) -> bool:
-        """Whether reward or weight read the target critics at (s, a)."""
-        return False
-
-    def init(self, spec: Spec, key: PRNGKeyArray) -> ExplorerState:
-        key_agent, key_model = jax.random.split(key)
-        return ExplorerState(self.init_agent(spec, key_agent), self.init_model(spec, key_model))
-
-    def act(
-        self, state: ExplorerState, observation: Float[np.ndarray, " O"], key: PRNGKeyArray
-    ) -> Float[np.ndarray, " A"]:
-        return np.asarray(self._act(state.agent.actor, state.agent.seen, observation, key))
-
-    @partial(jax.jit, static_argnums=0)
-    def _act(self, actor: Net, seen: Moments, observation: Array, key: PRNGKeyArray) -> Array:
-        """tanh(mu) plus unclipped noise, clamped to the range; with probability epsilon uniform."""
-        key_noise, key_coin, key_uniform = jax.random.split(key, 3)
-        mean = jnp.tanh(actor(standardise(seen, observation)))
-        action = jnp.clip(mean + self.noise * jax.random.normal(key_noise, mean.shape), -1.0, 1.0)
-        uniform = jax.random.uniform(key_uniform, mean.shape, minval=-1.0, maxval=1.0)
-        return jnp.where(jax.random.uniform(key_coin) < self.epsilon, uniform, action)
-
-    def absorb(self, state: ExplorerState, replay: ReplayBuffer) -> ExplorerState:
-        return ExplorerState(self.refresh(state.agent, replay), self.absorb_model(state.model, replay))
-
-    @partial(jax.jit, static_argnums=(0, 4), donate_argnums=1)
-    def update(
-        self, state: ExplorerState, replay: Replay, key: PRNGKeyArray, updates: int
-    ) -> tuple[ExplorerState, Metrics]:
-        step = partial(self._one_update, replay)
-        state, metrics = jax.lax.scan(step, state, jax.random.split(key, updates))
-        return state, jax.tree.map(jnp.mean, metrics)
-
-    def _one_update(
-        self, replay: Replay, state: ExplorerState, key: PRNGKeyArray
-    ) -> tuple[ExplorerState, Metrics]:
-        keys = jax.random.split(key, 4)
-        agent = state.agent
-        batch = sample(replay, keys[0], self.batch, self.partition, agent.step)
-        model, fitted = self.fit(state.model, batch, keys[1])
-        values = self.target_values(agent, batch, keys[2], self.needs_values_here)
-        model, reward, rewarded = self.intrinsic_reward(model, batch, values)
-        weight, weighted = self.weight(model, batch, values)
-        agent, improved = self.improve(agent, batch, reward, weight, values, keys[3])
-        metrics = {**fitted, **rewarded, **weighted, **improved, "intrinsic_reward": reward.mean()}
-        return ExplorerState(agent, model), metrics

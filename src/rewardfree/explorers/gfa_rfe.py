@@ -10,7 +10,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from rewardfree.data.replay import Batch, ReplayBuffer
-from rewardfree.explorers._actor_critic import ActorCriticExplorer, Values
+from rewardfree.explorers._actor_critic import Values
+from rewardfree.explorers._explorer import ActorCriticExplorer
 from rewardfree.interfaces import Metrics, Oracle, Spec
 from rewardfree.oracles.elliptical import Elliptical
 from rewardfree.oracles.q_ensemble import QEnsemble

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from rewardfree.data.replay import Replay, ReplayBuffer
-from rewardfree.interfaces import Explorer, Metrics, Spec
+from rewardfree.interfaces import Behaviour, Explorer, Metrics, Spec
 
 
 class RandomState(NamedTuple):
@@ -33,11 +33,13 @@ class Random(Explorer):
     def init(self, spec: Spec, key: PRNGKeyArray) -> RandomState:
         return RandomState(jnp.int32(spec.action))
 
-    def act(
-        self, state: RandomState, observation: Float[np.ndarray, " O"], key: PRNGKeyArray
-    ) -> Float[np.ndarray, " A"]:
-        rng = np.random.default_rng(np.asarray(key))
-        return rng.uniform(-1.0, 1.0, int(state.action_size)).astype(np.float32)
+    def behaviour(self, state: RandomState) -> Behaviour:
+        size = int(state.action_size)
+
+        def act(observation: Float[np.ndarray, " O"], key: np.ndarray) -> Float[np.ndarray, " A"]:
+            return np.random.default_rng(key).uniform(-1.0, 1.0, size).astype(np.float32)
+
+        return act
 
     def absorb(self, state: RandomState, replay: ReplayBuffer) -> RandomState:
         return state
