@@ -114,25 +114,26 @@ def test_a_folder_that_is_in_use_is_left_alone(small_run: rf.Dataset, tmp_path: 
 
 def test_code_named_by_a_plan_is_not_run_unasked(small_run: rf.Dataset, tmp_path: Path) -> None:
     trap = tmp_path / "trap.py"
-    trap.write_text(f"open({str(tmp_path / 'sprung')!r}, 'w')\ndef f(t): return t['x']\n")
+    sprung = tmp_path / "sprung"
+    trap.write_text(f"import pathlib\npathlib.Path({str(sprung)!r}).touch()\ndef f(t): return t['x']\n")
     rf.plan(small_run, "reach_top_left", PLANNER, updates=1, out=tmp_path / "plan")
     record = tmp_path / "plan" / "plan.json"
     config = json.loads(record.read_text())
     record.write_text(json.dumps(config | {"reward": {"name": f"{trap}:f", "kind": "file"}}))
     with pytest.raises(rf.UserError, match="not run unasked"):
         rf.Plan.load(tmp_path / "plan")
-    assert not (tmp_path / "sprung").exists()
+    assert not sprung.exists()
     assert rf.Plan.load(tmp_path / "plan", reward=f"{trap}:f").reward.kind == "file"
 
 
 def test_a_write_that_fails_loses_nothing_written_before(tmp_path: Path) -> None:
-    """No file may grow past 400 kB: four shards of 1000 frames fit, then one of 4000 does not."""
+    """No file may grow past 300 kB: four shards of 1000 frames fit, then one of 4000 does not."""
     script = (
         "import resource, sys\n"
         "from rewardfree.data import dataset\n"
         "from rewardfree.data.dataset import DatasetWriter\n"
         "from rewardfree.cli import main\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))\n"
         "dataset.SHARD_FRAMES = 1000\n"
         "flush = DatasetWriter.flush\n"
         "def fill(writer):\n"
