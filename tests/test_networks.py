@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -19,7 +20,7 @@ def test_a_network_computes_what_its_formula_says() -> None:
     h = x @ np.asarray(net.w1) + np.asarray(net.b1)
     h = np.tanh((h - h.mean(-1, keepdims=True)) / np.sqrt(h.var(-1, keepdims=True) + 1e-5))
     h = np.maximum(h @ np.asarray(net.w2) + np.asarray(net.b2), 0)
-    np.testing.assert_allclose(net(x), h @ np.asarray(net.w3) + np.asarray(net.b3), atol=1e-5)
+    np.testing.assert_allclose(net(jnp.asarray(x)), h @ np.asarray(net.w3) + np.asarray(net.b3), atol=1e-5)
 
 
 @pytest.mark.parametrize("share", ["nothing", "norm", "trunk"])

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Literal
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 LAYER_NORM_EPSILON = 1e-5
@@ -39,28 +39,35 @@ class Net(eqx.Module):
         return h @ self.w3 + self.b3
 
 
-@partial(jax.jit, static_argnums=(1, 2))
 def make_net(key: PRNGKeyArray, sizes: tuple[int, int, int, int], init: Init) -> Net:
     """A network of sizes (in, F, H, out).
 
     orthogonal: orthogonal matrices, zero biases. kaiming: W, b ~ U(+-1/sqrt(fan in)), i.e. Kaiming with
     a = sqrt 5. released: the fan is read off the wrong axis, W, b ~ U(+-1/sqrt(fan out)).
+
+    Drawn on the host: XLA's QR of several large matrices at once can hang on a CPU with few threads.
     """
-    keys = jax.random.split(key, 6)
+    rng = np.random.default_rng(np.asarray(key))
     inputs, feature, hidden, out = sizes
 
-    def layer(i: int, fan_in: int, fan_out: int) -> tuple[Array, Array]:
+    def layer(fan_in: int, fan_out: int) -> tuple[Array, Array]:
         if init == "orthogonal":
-            return jax.nn.initializers.orthogonal()(keys[i], (fan_in, fan_out)), jnp.zeros(fan_out)
+            return jnp.asarray(_orthogonal(rng, fan_in, fan_out)), jnp.zeros(fan_out)
         bound = (fan_in if init == "kaiming" else fan_out) ** -0.5
-        w = jax.random.uniform(keys[i], (fan_in, fan_out), minval=-bound, maxval=bound)
-        return w, jax.random.uniform(keys[i + 3], (fan_out,), minval=-bound, maxval=bound)
+        w, b = rng.uniform(-bound, bound, (fan_in, fan_out)), rng.uniform(-bound, bound, fan_out)
+        return jnp.asarray(w, jnp.float32), jnp.asarray(b, jnp.float32)
 
-    (w1, b1), (w2, b2), (w3, b3) = layer(0, inputs, feature), layer(1, feature, hidden), layer(2, hidden, out)
+    (w1, b1), (w2, b2), (w3, b3) = layer(inputs, feature), layer(feature, hidden), layer(hidden, out)
     return Net(w1, b1, jnp.ones(feature), jnp.zeros(feature), w2, b2, w3, b3)
 
 
-@partial(jax.jit, static_argnums=(1, 2, 3, 4))
+def _orthogonal(rng: np.random.Generator, rows: int, columns: int) -> np.ndarray:
+    """Uniform over matrices with orthonormal rows or columns, whichever are fewer."""
+    q, r = np.linalg.qr(rng.standard_normal((max(rows, columns), min(rows, columns))))
+    q *= np.sign(np.diag(r))
+    return (q if rows >= columns else q.T).astype(np.float32)
+
+
 def make_ensemble(
     key: PRNGKeyArray,
     members: int,
@@ -69,7 +76,8 @@ def make_ensemble(
     share: Literal["nothing", "norm", "trunk"],
 ) -> Net:
     """`members` networks stacked; they may share the LayerNorm's affine map, or the trunk up to the tanh."""
-    stacked = jax.vmap(lambda k: make_net(k, sizes, init))(jax.random.split(key, members))
+    nets = [make_net(k, sizes, init) for k in jax.random.split(key, members)]
+    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *nets)
     shared = {"nothing": (), "norm": ("scale", "shift"), "trunk": ("w1", "b1", "scale", "shift")}[share]
     return replace(stacked, **{name: getattr(stacked, name)[:1] for name in shared})
 
