@@ -118,3 +118,16 @@ def test_every_preset_learns_from_a_replay_and_repeats_itself(preset: str) -> No
 def test_configs_round_trip_through_json() -> None:
     for explorer in PRESETS.values():
         assert registry.from_json("explorer", registry.to_json(explorer)) == explorer
+
+
+def test_a_random_action_is_held_as_long_as_asked_for() -> None:
+    explorer = dataclasses.replace(PRESETS["fast"], hidden=8, epsilon=0.5, epsilon_hold=5, noise=0.0)
+    act = explorer.behaviour(explorer.init(SPEC, jax.random.PRNGKey(0)))
+    key = np.array([1, 2], np.uint32)
+    actions = np.array([act(np.zeros(3, np.float32), key, step) for step in range(1000)]).reshape(200, 5, 2)
+    greedy = explorer.mean_action(explorer.init(SPEC, jax.random.PRNGKey(0)).agent, jnp.zeros(3))
+    assert (actions == actions[:, :1]).all()  # noiseless: within a block nothing changes
+    random = np.abs(actions[:, 0] - greedy).max(axis=1) > 1e-5
+    assert 70 < random.sum() < 130  # 200 blocks at 1/2: four standard deviations are 28
+    assert len(np.unique(actions[random, 0], axis=0)) == random.sum()
+    assert np.abs(actions[random, 0].mean()) < 0.2

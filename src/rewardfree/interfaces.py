@@ -111,8 +111,9 @@ class Domain(ABC):
         """A picture of the present state, uint8 [height, width, 3]."""
 
 
-Behaviour = Callable[[Float[np.ndarray, " O"], np.ndarray], Float[np.ndarray, " A"]]
-"""An observation and a random key, uint32 [2], in; an exploring action in [-1, 1]^A out."""
+Behaviour = Callable[[Float[np.ndarray, " O"], np.ndarray, int], Float[np.ndarray, " A"]]
+"""An observation, the episode's random key (uint32 [2]) and the step in the episode in; an exploring action
+in [-1, 1]^A out. Chance is a function of key and step, so what lasts several steps needs no memory."""
 
 
 class Explorer(ABC):

@@ -106,12 +106,10 @@ class _Exploration:
         recorder = Recorder(state)
         uniform = rng.uniform(-1.0, 1.0, (length, spec.action)).astype(np.float32)
         learned: list[Metrics] = []
-        act = explorer.behaviour(self._state)
-        for act_key, update_key, random_action in zip(
-            _keys(rng, length), _keys(rng, length), uniform, strict=True
-        ):
+        act, act_key = explorer.behaviour(self._state), _keys(rng, 1)[0]
+        for number, (update_key, random_action) in enumerate(zip(_keys(rng, length), uniform, strict=True)):
             seeding = self.frame < explorer.seed_frames
-            action = random_action if seeding else act(state.observation, act_key)
+            action = random_action if seeding else act(state.observation, act_key, number)
             step = self._simulator.step(action)
             recorder.add(action, step)
             state = step.state

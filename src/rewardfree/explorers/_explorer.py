@@ -17,6 +17,9 @@ from rewardfree.explorers._actor_critic import ActorCritic, Agent, Values
 from rewardfree.interfaces import Behaviour, Explorer, Metrics, Spec
 from rewardfree.policy import ActorPolicy
 
+_HELD, _NOISE = 0, 1
+"""Streams of random numbers of an episode."""
+
 
 class ExplorerState(NamedTuple):
     """An actor-critic and the explorer's own model (whatever its reward needs)."""
@@ -37,6 +40,8 @@ class ActorCriticExplorer(ActorCritic, Explorer):
     """Frames between two calls of the learner; with `update_every` it acts on every new actor."""
     epsilon: float = 0.0
     """Probability of a uniformly random action."""
+    epsilon_hold: int = 1
+    """Frames for which that is decided at once: a random action is held so long, and gets somewhere."""
     partition: int = 1
     """Update t draws from the episodes whose number is t modulo this; 4 repeats the released loaders."""
 
@@ -73,12 +78,14 @@ class ActorCriticExplorer(ActorCritic, Explorer):
         """tanh(mu) plus unclipped noise, clamped to the range; with probability epsilon uniform."""
         mean_action = ActorPolicy(state.agent.actor, state.agent.seen)
 
-        def act(observation: Float[np.ndarray, " O"], key: np.ndarray) -> Float[np.ndarray, " A"]:
-            rng = np.random.default_rng(key)
+        def act(observation: Float[np.ndarray, " O"], key: np.ndarray, step: int) -> Float[np.ndarray, " A"]:
             mean = mean_action(observation)
-            if rng.random() < self.epsilon:
-                return rng.uniform(-1.0, 1.0, mean.shape).astype(np.float32)
-            return np.clip(mean + self.noise * rng.standard_normal(mean.shape, np.float32), -1.0, 1.0)
+            if self.epsilon:
+                held = np.random.default_rng([*key, _HELD, step // self.epsilon_hold])
+                if held.random() < self.epsilon:
+                    return held.uniform(-1.0, 1.0, mean.shape).astype(np.float32)
+            noise = np.random.default_rng([*key, _NOISE, step]).standard_normal(mean.shape, np.float32)
+            return np.clip(mean + self.noise * noise, -1.0, 1.0)
 
         return act
 

@@ -36,8 +36,8 @@ class Random(Explorer):
     def behaviour(self, state: RandomState) -> Behaviour:
         size = int(state.action_size)
 
-        def act(observation: Float[np.ndarray, " O"], key: np.ndarray) -> Float[np.ndarray, " A"]:
-            return np.random.default_rng(key).uniform(-1.0, 1.0, size).astype(np.float32)
+        def act(observation: Float[np.ndarray, " O"], key: np.ndarray, step: int) -> Float[np.ndarray, " A"]:
+            return np.random.default_rng([*key, step]).uniform(-1.0, 1.0, size).astype(np.float32)
 
         return act
 
