@@ -122,7 +122,8 @@ class Explorer(ABC):
     update_every: int
     """Frames per update."""
     chunk: int
-    """Frames between two calls of the learner, each of chunk / update_every updates."""
+    """Frames between two calls of the learner, each of chunk / update_every updates. While it learns, the
+    simulator goes on with the actor of the call before."""
     seed_frames: int
     """Frames of uniformly random actions before the first update."""
     nstep: int

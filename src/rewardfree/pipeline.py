@@ -116,8 +116,9 @@ class _Exploration:
             self.frame += 1
             if not seeding and self._buffer.size and self.frame % explorer.chunk == 0:
                 updates = max(1, explorer.chunk // explorer.update_every)
-                self._state, metrics = explorer.update(self._state, self._buffer.replay, update_key, updates)
+                # Before the update, which returns at once: the simulator goes on while the learner learns.
                 act = explorer.behaviour(self._state)
+                self._state, metrics = explorer.update(self._state, self._buffer.replay, update_key, updates)
                 self.updates += updates
                 learned.append(metrics)
             if step.terminated:

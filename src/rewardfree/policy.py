@@ -18,7 +18,9 @@ class ActorPolicy:
     """tanh(mu(s)), without noise, in NumPy: calling a compiled program costs more than the arithmetic."""
 
     def __init__(self, actor: Net, seen: Moments) -> None:
-        self._arrays: Arrays = files.tree_arrays({"actor": vars(actor), "seen": seen._asdict()})
+        arrays = files.tree_arrays({"actor": vars(actor), "seen": seen._asdict()})
+        # Copies: a view would change when the learner's next update reuses the device's memory.
+        self._arrays: Arrays = {name: array.copy() for name, array in arrays.items()}
 
     def __call__(self, observation: Float[np.ndarray, "*n O"]) -> Float[np.ndarray, "*n A"]:
         get = self._arrays.__getitem__

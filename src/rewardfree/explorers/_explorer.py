@@ -37,7 +37,7 @@ class ActorCriticExplorer(ActorCritic, Explorer):
     update_every: int = 2
     """Frames per update."""
     chunk: int = 2
-    """Frames between two calls of the learner; with `update_every` it acts on every new actor."""
+    """Frames between two calls of the learner, during which the actor of the call before acts."""
     epsilon: float = 0.0
     """Probability of a uniformly random action."""
     epsilon_hold: int = 1
