@@ -2,7 +2,8 @@
 
 Prints, in one run, the machine's rate at a 1024^3 matrix product, and for every preset of GFA-RFE at
 `paper` and `compact`: the FLOPs one update needs, its time, and the share of the matrix product's rate that
-it reaches. Then what sampling costs, and what exploring costs beyond its updates.
+it reaches. Then the same for every other explorer at `compact`, with the FLOPs that its update does, what
+sampling costs, and what exploring costs beyond its updates.
 """
 
 from __future__ import annotations
@@ -24,8 +25,10 @@ import jax.numpy as jnp
 import numpy as np
 
 import rewardfree as rf
+from rewardfree import registry
 from rewardfree.data.dataset import Recorder
 from rewardfree.data.replay import ReplayBuffer, sample
+from rewardfree.explorers._explorer import ActorCriticExplorer
 from rewardfree.interfaces import Domain, Spec
 from rewardfree.pipeline import make_domain
 from rewardfree.sizes import SizeName
@@ -51,6 +54,24 @@ def needed_flops(explorer: rf.GfaRfe, spec: Spec) -> float:
         d = explorer.oracle.features
         oracle = 2 * batch * (inputs * d + d * d)  # phi, and norm(C^-1 phi)
     return targets + trained + policy + oracle
+
+
+def counted_flops(explorer: ActorCriticExplorer, buffer: ReplayBuffer, spec: Spec) -> float:
+    """Multiplications and additions in the matrix products of one update as it is traced."""
+    state = explorer.init(spec, jax.random.PRNGKey(0))
+    traced = jax.make_jaxpr(explorer._one_update)(buffer.replay, state, jax.random.PRNGKey(0))
+    return _products(traced.jaxpr)
+
+
+def _products(jaxpr: Any) -> float:
+    total = 0.0
+    for equation in jaxpr.eqns:
+        if equation.primitive.name == "dot_general":
+            (contracted, _), _ = equation.params["dimension_numbers"]
+            inner = np.prod([equation.invars[0].aval.shape[axis] for axis in contracted])
+            total += 2 * inner * np.prod(equation.outvars[0].aval.shape)
+        total += sum(_products(inner) for inner in jax.core.jaxprs_in_params(equation.params))
+    return float(total)
 
 
 def seconds(function: Callable[[], Any]) -> float:
@@ -79,20 +100,22 @@ def gemm() -> Callable[[], Any]:
     return run
 
 
-def collected(simulator: Domain, episodes: int) -> ReplayBuffer:
+def collected(simulator: Domain, episodes: int, skills: int = 0) -> ReplayBuffer:
     """A replay of random episodes."""
-    buffer = ReplayBuffer(simulator.spec, episodes * simulator.spec.episode_length, 3, 0.99)
+    buffer = ReplayBuffer(simulator.spec, episodes * simulator.spec.episode_length, 3, 0.99, skills)
     rng = np.random.default_rng(0)
     for seed in range(episodes):
         recorder = Recorder(simulator.reset(seed))
         for _ in range(simulator.spec.episode_length):
             action = rng.uniform(-1, 1, simulator.spec.action)
-            recorder.add(action, simulator.step(action))
+            recorder.add(action, simulator.step(action), rng.uniform(size=skills).astype(np.float32))
         buffer.append(recorder.arrays())
     return buffer
 
 
-def measure_update(explorer: rf.GfaRfe, updates: int, buffer: ReplayBuffer, spec: Spec) -> dict[str, float]:
+def measure_update(
+    explorer: ActorCriticExplorer, updates: int, buffer: ReplayBuffer, spec: Spec
+) -> dict[str, float]:
     """Time per update, and the matrix product's in turns with it: the machine's speed wanders."""
     state = explorer.absorb(explorer.init(spec, jax.random.PRNGKey(0)), buffer)
     product = gemm()
@@ -104,7 +127,10 @@ def measure_update(explorer: rf.GfaRfe, updates: int, buffer: ReplayBuffer, spec
 
     compiling = seconds(update)
     pairs = [(seconds(update) / updates, 10 * 2 * 1024**3 / seconds(product)) for _ in range(ROUNDS)]
-    flops = needed_flops(explorer, spec)
+    if isinstance(explorer, rf.GfaRfe):
+        flops = needed_flops(explorer, spec)
+    else:
+        flops = counted_flops(explorer, buffer, spec)
     return {
         "gflop": flops / 1e9,
         "ms": 1e3 * statistics.median(time for time, _ in pairs),
@@ -168,18 +194,27 @@ def main() -> None:
     }
     print(f"{found['machine']}, jax {found['jax']}, {found['date']}; domain {DOMAIN}")
     print(
-        f"{'size':8} {'preset':9} {'GFLOP':>7} {'ms/update':>10} {'GEMM GFLOP/s':>13} {'share of GEMM':>14}"
+        f"{'size':8} {'explorer':12} {'GFLOP':>7} {'ms/update':>10} {'GEMM GFLOP/s':>13}"
+        f" {'share of GEMM':>14}"
     )
-    for size, updates in UPDATES.items():
+
+    def measure(size: SizeName, name: str, explorer: ActorCriticExplorer, buffer: ReplayBuffer) -> None:
+        row = measure_update(rf.resize(explorer, size), UPDATES[size], buffer, simulator.spec)
+        found[f"{size}/{name}"] = row
+        print(
+            f"{size:8} {name:12} {row['gflop']:7.2f} {row['ms']:10.2f} {row['gemm_gflops']:13.0f}"
+            f" {row['fraction']:14.2f}"
+        )
+
+    for size in UPDATES:
         for preset, explorer in rf.GfaRfe.presets().items():
-            row = measure_update(rf.resize(explorer, size), updates, buffer, simulator.spec)
-            found[f"{size}/{preset}"] = row
-            print(
-                f"{size:8} {preset:9} {row['gflop']:7.2f} {row['ms']:10.2f} {row['gemm_gflops']:13.0f}"
-                f" {row['fraction']:14.2f}"
-            )
+            measure(size, preset, explorer, buffer)
         found[f"{size}/sampling_ms"] = measure_sampling(buffer, rf.SIZES[size].batch)
-        print(f"{size:8} sampling  {found[f'{size}/sampling_ms']:26.3f} ms a minibatch")
+        print(f"{size:8} sampling     {found[f'{size}/sampling_ms']:26.3f} ms a minibatch")
+    for name in registry.names("explorer"):
+        explorer = registry.load("explorer", name)()
+        if isinstance(explorer, ActorCriticExplorer) and not isinstance(explorer, rf.GfaRfe):
+            measure("compact", name, explorer, collected(simulator, 4, explorer.skills))
     for preset, explorer in rf.GfaRfe.presets().items():
         row = found[f"exploration/{preset}"] = measure_exploration(rf.resize(explorer, "compact"))
         print(

@@ -33,6 +33,7 @@ def make_batch(size: int = 6) -> Batch:
         reward=jax.random.normal(keys[2], (size,)),
         discount=jnp.full(size, 0.9),
         next_observation=jax.random.normal(keys[3], (size, 3)),
+        skill=jnp.zeros((size, 0)),
     )
 
 
@@ -118,7 +119,7 @@ def test_the_first_adam_step_goes_up_the_actors_objective() -> None:
     agent, batch = config.init_agent(SPEC, KEY), make_batch()
 
     def objective(agent: Agent, critics: Net) -> float:
-        action = config.mean_action(agent, batch.observation)
+        action = config.mean_action(agent, agent.actor, batch.observation, batch.skill)
         q = apply(critics, jnp.concatenate([batch.observation, action], axis=1))[..., 0]
         return float(q.min(axis=0).mean())
 
@@ -166,7 +167,9 @@ def test_the_policy_acts_as_the_trained_actor_does() -> None:
     moments = Moments(jnp.array([0.5, -1.0, 0.0]), jnp.array([0.1, 2.0, 1.0]), jnp.float32(5.0))
     agent = config.init_agent(SPEC, KEY)._replace(seen=moments)
     observation = np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32)
-    expected = config.mean_action(agent, jnp.asarray(observation))
+    expected = config.mean_action(
+        agent, agent.actor, jnp.asarray(observation), jnp.zeros((len(observation), 0))
+    )
     policy = ActorPolicy(agent.actor, agent.seen)
     np.testing.assert_allclose(policy(observation), expected, atol=1e-5)
     np.testing.assert_allclose(policy(observation[7]), expected[7], atol=1e-5)

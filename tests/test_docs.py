@@ -11,9 +11,11 @@ import pytest
 
 from rewardfree import pipeline
 from rewardfree.cli import main
+from rewardfree.pages import pages
 
 ROOT = Path(__file__).parent.parent
 PAGES = ["README.md", "CONTRIBUTING.md", *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
+GENERATED = {"docs/explorers.md": "explorers"}
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -80,3 +82,9 @@ def test_links_between_pages_lead_somewhere() -> None:
         text = (ROOT / page).read_text(encoding="utf-8")
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text):
             assert ((ROOT / page).parent / target).exists(), f"{page} links to {target}"
+
+
+@pytest.mark.parametrize(("page", "role"), GENERATED.items())
+def test_generated_pages_are_what_the_code_says(page: str, role: str) -> None:
+    """After a change: rewardfree list explorers > docs/explorers.md."""
+    assert (ROOT / page).read_text(encoding="utf-8") == pages(role)

@@ -14,7 +14,9 @@ from rewardfree import registry
 from rewardfree.data.replay import Batch, ReplayBuffer
 from rewardfree.explorers._actor_critic import Values
 from rewardfree.explorers.gfa_rfe import GfaRfe, GfaRfeModel
+from rewardfree.interfaces import Moment
 from rewardfree.oracles.q_ensemble import QEnsemble
+from rewardfree.policy import ActorPolicy
 
 # Two critics at three transitions: unbiased standard deviations sqrt(2)/2 * |difference|.
 HERE = jnp.array([[1.0, 4.0, 5.0], [3.0, 4.0, 15.0]])
@@ -22,7 +24,9 @@ STD_HERE = np.sqrt(0.5) * np.array([2.0, 0.0, 10.0])
 NEXT = jnp.array([[0.0, 1.0, 1.0], [0.1, 3.0, 31.0]])
 STD_NEXT = np.sqrt(0.5) * np.array([0.1, 2.0, 30.0])
 VALUES = Values(HERE, NEXT, jnp.zeros((3, 2)))
-BATCH = Batch(jnp.zeros((3, 3)), jnp.zeros((3, 2)), jnp.zeros(3), jnp.ones(3), jnp.zeros((3, 3)))
+BATCH = Batch(
+    jnp.zeros((3, 3)), jnp.zeros((3, 2)), jnp.zeros(3), jnp.ones(3), jnp.zeros((3, 3)), jnp.zeros((3, 0))
+)
 MODEL = GfaRfeModel((), jnp.float32(1.0))
 PRESETS = GfaRfe.presets()
 
@@ -122,10 +126,13 @@ def test_configs_round_trip_through_json() -> None:
 
 def test_a_random_action_is_held_as_long_as_asked_for() -> None:
     explorer = dataclasses.replace(PRESETS["fast"], hidden=8, epsilon=0.5, epsilon_hold=5, noise=0.0)
-    act = explorer.behaviour(explorer.init(SPEC, jax.random.PRNGKey(0)))
-    key = np.array([1, 2], np.uint32)
-    actions = np.array([act(np.zeros(3, np.float32), key, step) for step in range(1000)]).reshape(200, 5, 2)
-    greedy = explorer.mean_action(explorer.init(SPEC, jax.random.PRNGKey(0)).agent, jnp.zeros(3))
+    state = explorer.init(SPEC, jax.random.PRNGKey(0))
+    act = explorer.behaviour(state)
+    observation, key, skill = np.zeros(3, np.float32), np.array([1, 2], np.uint32), np.zeros(0, np.float32)
+    actions = np.array([act(Moment(observation, skill, key, step)) for step in range(1000)]).reshape(
+        200, 5, 2
+    )
+    greedy = ActorPolicy(state.agent.actor, state.agent.seen)(observation)
     assert (actions == actions[:, :1]).all()  # noiseless: within a block nothing changes
     random = np.abs(actions[:, 0] - greedy).max(axis=1) > 1e-5
     assert 70 < random.sum() < 130  # 200 blocks at 1/2: four standard deviations are 28

@@ -20,6 +20,7 @@ from rewardfree.data import files
 from rewardfree.data.dataset import Dataset
 from rewardfree.demo import DemoArgs, demo
 from rewardfree.errors import UserError, unknown
+from rewardfree.pages import pages
 from rewardfree.rewards.resolve import resolve
 from rewardfree.sizes import SIZES, SizeName, resize
 
@@ -110,6 +111,8 @@ class InspectArgs:
 class ListArgs:
     """Flags of `list`."""
 
+    what: tyro.conf.Positional[str | None] = None
+    """A role (explorers, planners, oracles, domains) or a plug-in, to read about."""
     json: bool = False
     """Print one JSON object."""
 
@@ -181,12 +184,20 @@ def _inspect(argv: Sequence[str]) -> None:
         f"{found['domain']}: {found['frames']} frames in {found['episodes']} episodes\n"
         f"coverage: {cover['cells']} of {cover['of']} cells of {' x '.join(cover['quantities'])}"
     )
+    if found["skills"]["length"]:
+        text += (
+            f"\nskills: {found['skills']['distinct']} different ones of length {found['skills']['length']}"
+        )
     _print(found, args.json, text, table)
 
 
 def _list(argv: Sequence[str]) -> None:
-    """List domains with their tasks and quantities, explorers, planners and oracles."""
+    """List domains with their tasks and quantities, explorers, planners and oracles; or read about one."""
     args = _cli(ListArgs, argv, "list", _list.__doc__)
+    if args.what is not None:
+        text = pages(args.what)
+        print(json.dumps({"page": text}) if args.json else text, end="")
+        return
     domains = {name: pipeline.make_domain(name) for name in registry.names("domain")}
     found = {
         "domains": {

@@ -111,9 +111,20 @@ class Domain(ABC):
         """A picture of the present state, uint8 [height, width, 3]."""
 
 
-Behaviour = Callable[[Float[np.ndarray, " O"], np.ndarray, int], Float[np.ndarray, " A"]]
-"""An observation, the episode's random key (uint32 [2]) and the step in the episode in; an exploring action
-in [-1, 1]^A out. Chance is a function of key and step, so what lasts several steps needs no memory."""
+class Moment(NamedTuple):
+    """What an explorer acts on. Chance is a function of key and step: what lasts several needs no memory."""
+
+    observation: Float[np.ndarray, " O"]
+    skill: Float[np.ndarray, " K"]
+    """What `Explorer.skill` gave for this key and step."""
+    key: np.ndarray
+    """uint32 [2], the same for a whole episode."""
+    step: int
+    """Steps since the episode began."""
+
+
+Behaviour = Callable[[Moment], Float[np.ndarray, " A"]]
+"""An exploring action in [-1, 1]^A."""
 
 
 class Explorer(ABC):
@@ -128,11 +139,17 @@ class Explorer(ABC):
     """Frames of uniformly random actions before the first update."""
     nstep: int
     gamma: float
+    skills: int = 0
+    """Length K of the skill vector that actor and critics see beside the observation; 0: there is none."""
 
     @classmethod
     def presets(cls) -> Mapping[str, Self]:
         """Settings by name; the first is the default."""
         return {"default": cls()}
+
+    def skill(self, key: np.ndarray, step: int) -> Float[np.ndarray, " K"]:
+        """The skill at a step of the episode with this key; it is stored with the step's transition."""
+        return np.zeros(0, np.float32)
 
     @abstractmethod
     def init(self, spec: Spec, key: PRNGKeyArray) -> Any:

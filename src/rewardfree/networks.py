@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Literal
 
 import equinox as eqx
@@ -47,8 +48,12 @@ def make_net(key: PRNGKeyArray, sizes: tuple[int, int, int, int], init: Init) ->
 
     Drawn on the host: XLA's QR of several large matrices at once can hang on a CPU with few threads.
     """
+    (w1, b1), (w2, b2), (w3, b3) = _layers(key, sizes, init)
+    return Net(w1, b1, jnp.ones(sizes[1]), jnp.zeros(sizes[1]), w2, b2, w3, b3)
+
+
+def _layers(key: PRNGKeyArray, sizes: Sequence[int], init: Init) -> list[tuple[Array, Array]]:
     rng = np.random.default_rng(np.asarray(key))
-    inputs, feature, hidden, out = sizes
 
     def layer(fan_in: int, fan_out: int) -> tuple[Array, Array]:
         if init == "orthogonal":
@@ -57,8 +62,23 @@ def make_net(key: PRNGKeyArray, sizes: tuple[int, int, int, int], init: Init) ->
         w, b = rng.uniform(-bound, bound, (fan_in, fan_out)), rng.uniform(-bound, bound, fan_out)
         return jnp.asarray(w, jnp.float32), jnp.asarray(b, jnp.float32)
 
-    (w1, b1), (w2, b2), (w3, b3) = layer(inputs, feature), layer(feature, hidden), layer(hidden, out)
-    return Net(w1, b1, jnp.ones(feature), jnp.zeros(feature), w2, b2, w3, b3)
+    return [layer(fan_in, fan_out) for fan_in, fan_out in pairwise(sizes)]
+
+
+class Mlp(eqx.Module):
+    """Linear layers with a ReLU between them: the models behind the baselines' rewards."""
+
+    layers: list[tuple[Float[Array, "in out"], Float[Array, " out"]]]
+
+    def __call__(self, x: Float[Array, "*n in"]) -> Float[Array, "*n out"]:
+        for number, (w, b) in enumerate(self.layers):
+            x = (jax.nn.relu(x) if number else x) @ w + b
+        return x
+
+
+def make_mlp(key: PRNGKeyArray, *sizes: int) -> Mlp:
+    """Orthogonal matrices, zero biases."""
+    return Mlp(_layers(key, sizes, "orthogonal"))
 
 
 def _orthogonal(rng: np.random.Generator, rows: int, columns: int) -> np.ndarray:

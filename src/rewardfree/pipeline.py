@@ -18,12 +18,12 @@ from rewardfree.data.replay import ReplayBuffer
 from rewardfree.data.transitions import Transitions
 from rewardfree.errors import UserError
 from rewardfree.explorers.gfa_rfe import GfaRfe
-from rewardfree.interfaces import Domain, Explorer, Metrics, Planner, Policy, Reward, Spec
+from rewardfree.interfaces import Domain, Explorer, Metrics, Moment, Planner, Policy, Reward, Spec
 from rewardfree.monitor import Monitor
 from rewardfree.planners.ddpg_twin import DdpgTwin
 from rewardfree.policy import ActorPolicy
 from rewardfree.rewards.resolve import NamedReward, resolve
-from rewardfree.rewards.support import coverage, support
+from rewardfree.rewards.support import coverage, skills, support
 from rewardfree.video import Film
 
 _EXPLORE, _EVALUATE = 0, 1
@@ -58,7 +58,7 @@ def explore(
     }
     run = _claim(Path(out), "run.json", "run", config)
     writer = DatasetWriter(run / "data", simulator.spec)
-    buffer = ReplayBuffer(simulator.spec, frames, explorer.nstep, explorer.gamma)
+    buffer = ReplayBuffer(simulator.spec, frames, explorer.nstep, explorer.gamma, explorer.skills)
     title = f"explore {domain} with {registry.name_of(explorer)}"
     with Monitor(title, frames, "frames", run, quiet=quiet, tensorboard=tensorboard) as monitor:
         loop = _Exploration(simulator, explorer, buffer, frames, seed)
@@ -109,9 +109,10 @@ class _Exploration:
         act, act_key = explorer.behaviour(self._state), _keys(rng, 1)[0]
         for number, (update_key, random_action) in enumerate(zip(_keys(rng, length), uniform, strict=True)):
             seeding = self.frame < explorer.seed_frames
-            action = random_action if seeding else act(state.observation, act_key, number)
+            skill = explorer.skill(act_key, number)
+            action = random_action if seeding else act(Moment(state.observation, skill, act_key, number))
             step = self._simulator.step(action)
-            recorder.add(action, step)
+            recorder.add(action, step, skill)
             state = step.state
             self.frame += 1
             if not seeding and self._buffer.size and self.frame % explorer.chunk == 0:
@@ -274,6 +275,7 @@ def inspect(data: Dataset | str | Path, rewards: list[str | Reward] | None = Non
         "frames": data.frames,
         "episodes": data.episodes,
         "coverage": coverage(data),
+        "skills": skills(data),
         "rewards": {item.name: support(item) for item in labelled},
     }
 

@@ -22,10 +22,14 @@ class ActorPolicy:
         # Copies: a view would change when the learner's next update reuses the device's memory.
         self._arrays: Arrays = {name: array.copy() for name, array in arrays.items()}
 
-    def __call__(self, observation: Float[np.ndarray, "*n O"]) -> Float[np.ndarray, "*n A"]:
+    def __call__(
+        self, observation: Float[np.ndarray, "*n O"], skill: Float[np.ndarray, "*n K"] | None = None
+    ) -> Float[np.ndarray, "*n A"]:
         get = self._arrays.__getitem__
         bound = get("seen.clip")
         x = np.minimum(np.maximum((observation - get("seen.mean")) / get("seen.std"), -bound), bound)
+        if skill is not None:
+            x = np.concatenate([x, skill], axis=-1)
         h = x @ get("actor.w1") + get("actor.b1")
         h = h - h.mean(axis=-1, keepdims=True)
         h = h / np.sqrt(np.square(h).mean(axis=-1, keepdims=True) + LAYER_NORM_EPSILON)

@@ -20,6 +20,7 @@ from rewardfree.interfaces import Axis, Spec, State, Step
 
 FORMAT = 1
 SHARD_FRAMES = 5000
+NO_SKILL = np.zeros(0, np.float32)
 REWARD_TIMING = "r_t = r(s_t, a_t, s_{t+1}); a name reads s_{t+1}"
 
 
@@ -33,11 +34,11 @@ class Recorder:
 
     def __init__(self, first: State) -> None:
         self._states = [first]
-        self._steps: list[tuple[np.ndarray, np.ndarray, bool]] = []
+        self._steps: list[tuple[np.ndarray, np.ndarray, bool, np.ndarray]] = []
 
-    def add(self, action: np.ndarray, step: Step) -> None:
+    def add(self, action: np.ndarray, step: Step, skill: np.ndarray = NO_SKILL) -> None:
         self._states.append(step.state)
-        self._steps.append((np.asarray(action, np.float32), step.ctrl, step.terminated))
+        self._steps.append((np.asarray(action, np.float32), step.ctrl, step.terminated, skill))
 
     def __len__(self) -> int:
         return len(self._steps)

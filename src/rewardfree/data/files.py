@@ -9,15 +9,17 @@ import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import safetensors.numpy
 
 from rewardfree.errors import UserError
 
 Arrays = Mapping[str, np.ndarray]
+T = TypeVar("T")
 
 _DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "U32": "<u4", "U8": "|u1", "BOOL": "|b1"}
 _MAX_HEADER = 16 * 2**20
@@ -119,3 +121,18 @@ def tree_arrays(tree: Any) -> dict[str, np.ndarray]:
     """The array leaves of a pytree by their path."""
     leaves = jax.tree_util.tree_leaves_with_path(tree)
     return {jax.tree_util.keystr(path, simple=True, separator="."): np.asarray(leaf) for path, leaf in leaves}
+
+
+def fill_tree(like: T, arrays: Arrays) -> T:
+    """A pytree like the given one, with the leaves that `tree_arrays` took from it.
+
+    Raises UserError if the arrays are not those of such a tree.
+    """
+    expected = tree_arrays(like)
+    for name in expected.keys() | arrays.keys():
+        ours, theirs = expected.get(name), arrays.get(name)
+        if ours is None or theirs is None or (ours.shape, ours.dtype) != (theirs.shape, theirs.dtype):
+            raise UserError(f"the arrays were written with other settings: they differ at '{name}'")
+    leaves = [jnp.asarray(arrays[name]) for name in expected]
+    filled: T = jax.tree_util.tree_unflatten(jax.tree_util.tree_structure(like), leaves)
+    return filled

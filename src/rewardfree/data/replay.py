@@ -32,6 +32,8 @@ class Replay(NamedTuple):
     start: Int[Array, " E"]
     """The first transition of each episode."""
     length: Int[Array, " E"]
+    skill: Float[Array, "C K"]
+    """The skill that chose the action; K = 0 without skills."""
     size: Int[Array, ""]
     episodes: Int[Array, ""]
 
@@ -44,6 +46,7 @@ class Batch(NamedTuple):
     reward: Float[Array, " B"]
     discount: Float[Array, " B"]
     next_observation: Float[Array, "B O"]
+    skill: Float[Array, "B K"]
 
 
 def take(replay: Replay, index: Int[Array, " B"]) -> Batch:
@@ -54,6 +57,7 @@ def take(replay: Replay, index: Int[Array, " B"]) -> Batch:
         reward=replay.reward[index],
         discount=replay.discount[index],
         next_observation=replay.observation[replay.end[index]],
+        skill=replay.skill[index],
     )
 
 
@@ -108,6 +112,7 @@ def labelled_replay(data: LabelledDataset, nstep: int, gamma: float) -> Replay:
         reward=jnp.asarray(nstep_sum(data.reward, steps, nstep, gamma)),
         start=jnp.asarray(start, jnp.int32),
         length=jnp.asarray(lengths, jnp.int32),
+        skill=jnp.zeros((len(steps), 0)),  # a plan has no use for the skills that explored
         size=jnp.int32(len(steps)),
         episodes=jnp.int32(len(lengths)),
     )
@@ -116,7 +121,7 @@ def labelled_replay(data: LabelledDataset, nstep: int, gamma: float) -> Replay:
 class ReplayBuffer:
     """A replay that grows by whole episodes, in place, up to a stated number of frames."""
 
-    def __init__(self, spec: Spec, frames: int, nstep: int, gamma: float) -> None:
+    def __init__(self, spec: Spec, frames: int, nstep: int, gamma: float, skills: int = 0) -> None:
         episodes = frames if spec.terminates else -(-frames // spec.episode_length)
         self._nstep, self._gamma = nstep, gamma
         self.size = self.episodes = 0
@@ -129,6 +134,7 @@ class ReplayBuffer:
             reward=jnp.zeros(frames),
             start=jnp.zeros(episodes, jnp.int32),
             length=jnp.zeros(episodes, jnp.int32),
+            skill=jnp.zeros((frames, skills)),
             size=jnp.int32(0),
             episodes=jnp.int32(0),
         )
@@ -146,6 +152,7 @@ class ReplayBuffer:
             "discount": discount,
             "start": np.array([self.size], np.int32),
             "length": np.array([length], np.int32),
+            "skill": episode["skill"],
         }
         self.replay = _insert(self.replay, news, self.size, self.episodes)
         self.size += length

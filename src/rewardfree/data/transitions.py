@@ -13,7 +13,7 @@ from rewardfree.interfaces import Spec
 
 STATE_ARRAYS = ("observation", "qpos", "qvel", "act", "quantities")
 """Arrays with a row for every state: T + 1 rows for an episode of T transitions."""
-STEP_ARRAYS = ("action", "ctrl", "terminated")
+STEP_ARRAYS = ("action", "ctrl", "terminated", "skill")
 """Arrays with a row for every transition."""
 
 _ALIASES = {"obs": "observation"}

@@ -20,13 +20,20 @@ from rewardfree.interfaces import Metrics, Spec
 from rewardfree.networks import Init, Net, apply, make_ensemble, make_net, member
 from rewardfree.normalise import Moments, identity, is_refresh, observation_moments, standardise
 
-COMBINE: dict[str, Callable[..., Array]] = {"min": jnp.min, "mean": jnp.mean, "sum": jnp.sum}
+COMBINE: dict[str, Callable[..., Array]] = {
+    "min": jnp.min,
+    "mean": jnp.mean,
+    "sum": jnp.sum,
+    "own": lambda values, axis: values,
+}
 
 
 class Agent(NamedTuple):
     """All that the actor-critic learns."""
 
     actor: Net
+    target_actor: Net | None
+    """The slow copy of the actor, if it is asked for."""
     critics: Net
     targets: Net
     actor_optimiser: optax.OptState
@@ -64,8 +71,8 @@ class ActorCritic:
     """Initialisation of the actor."""
     critic_init: Init = "orthogonal"
     """Initialisation of the critics; `released` reads the fan off the wrong axis."""
-    bootstrap: Literal["min", "mean"] = "min"
-    """How the target critics are combined at the end of a window."""
+    bootstrap: Literal["min", "mean", "own"] = "min"
+    """The target critics at the end of a window: the least, their mean, or each critic's own."""
     actor_objective: Literal["min", "mean", "sum"] = "min"
     """What the actor maximises over the critics."""
     trained: Literal["all", "cycle"] = "all"
@@ -88,6 +95,12 @@ class ActorCritic:
     """Standard deviation of the noise on actions, in acting and in the update."""
     noise_clip: float = 0.3
     """Bound on the noise in the update (not in acting)."""
+    actor_noise: bool = True
+    """Whether the action that the actor's step judges is noisy too."""
+    actor_every: int = 1
+    """Critic steps per step of the actor and of the target networks."""
+    target_actor: bool = False
+    """Whether a' comes from a slow copy of the actor."""
     normalise: bool = False
     """Networks see observations with the data's mean and spread taken out, clipped to +-5."""
 
@@ -95,15 +108,21 @@ class ActorCritic:
         if self.trained == "cycle" and self.optimiser == "own" and self.share != "nothing":
             raise ValueError("critics trained in turn with their own optimisers cannot share parameters")
 
-    def init_agent(self, spec: Spec, key: PRNGKeyArray) -> Agent:
+    @property
+    def critic_outputs(self) -> int:
+        """1, or the skill's length: then a critic's value is its output times the skill."""
+        return 1
+
+    def init_agent(self, spec: Spec, key: PRNGKeyArray, skills: int = 0) -> Agent:
         key_actor, key_critics = jax.random.split(key)
-        feature = self.feature or self.hidden
-        actor = make_net(key_actor, (spec.observation, feature, self.hidden, spec.action), self.actor_init)
-        sizes = (spec.observation + spec.action, self.hidden, self.hidden, 1)
+        feature, view = self.feature or self.hidden, spec.observation + skills
+        actor = make_net(key_actor, (view, feature, self.hidden, spec.action), self.actor_init)
+        sizes = (view + spec.action, self.hidden, self.hidden, self.critic_outputs)
         critics = make_ensemble(key_critics, self.critics, sizes, self.critic_init, self.share)
         adam = optax.adam(self.learning_rate)
         return Agent(
             actor=actor,
+            target_actor=jax.tree.map(jnp.copy, actor) if self.target_actor else None,
             critics=critics,
             targets=jax.tree.map(jnp.copy, critics),
             actor_optimiser=adam.init(actor),
@@ -122,9 +141,11 @@ class ActorCritic:
         due = self.normalise and is_refresh(replay.episodes)
         return agent._replace(seen=observation_moments(replay)) if due else agent
 
-    def mean_action(self, agent: Agent, observation: Float[Array, "*n O"]) -> Float[Array, "*n A"]:
-        """tanh(mu(s))."""
-        return jnp.tanh(agent.actor(standardise(agent.seen, observation)))
+    def mean_action(
+        self, agent: Agent, actor: Net, observation: Float[Array, "B O"], skill: Float[Array, "B K"]
+    ) -> Float[Array, "B A"]:
+        """tanh(mu(s, z))."""
+        return jnp.tanh(actor(_view(agent, observation, skill)))
 
     def noisy(self, action: Float[Array, "B A"], key: PRNGKeyArray) -> Float[Array, "B A"]:
         """clip(a + clip(noise)). The gradient passes the outer clip, or saturated actions stay so."""
@@ -134,12 +155,14 @@ class ActorCritic:
 
     def target_values(self, agent: Agent, batch: Batch, key: PRNGKeyArray, here: bool) -> Values:
         """The target critics at (s', a') and, if asked for, at (s, a): one stacked batch of 2B."""
-        next_action = self.noisy(self.mean_action(agent, batch.next_observation), key)
-        observation, action = batch.next_observation, next_action
+        actor = agent.actor if agent.target_actor is None else agent.target_actor
+        next_action = self.noisy(self.mean_action(agent, actor, batch.next_observation, batch.skill), key)
+        observation, action, skill = batch.next_observation, next_action, batch.skill
         if here:
             observation = jnp.concatenate([batch.observation, observation])
             action = jnp.concatenate([batch.action, action])
-        values = apply(agent.targets, _pair(agent, observation, action))[..., 0]
+            skill = jnp.concatenate([skill, skill])
+        values = _values(agent.targets, agent, observation, skill, action)
         split = batch.action.shape[0] if here else 0
         return Values(values[:, :split], values[:, split:], next_action)
 
@@ -160,21 +183,31 @@ class ActorCritic:
         turn = agent.step % self.critics
         critics, critic_optimiser, loss, q = self._critic_step(agent, batch, target, weight, turn)
         agent = agent._replace(critics=critics, critic_optimiser=critic_optimiser)
-        actor, actor_optimiser, objective = self._actor_step(agent, batch, key)
-        targets = self._average(agent, turn)
-        agent = agent._replace(
-            actor=actor, actor_optimiser=actor_optimiser, targets=targets, step=agent.step + 1
-        )
+
+        def follow(agent: Agent) -> tuple[Agent, Array]:
+            actor, actor_optimiser, objective = self._actor_step(agent, batch, key)
+            agent = agent._replace(actor=actor, actor_optimiser=actor_optimiser)
+            slow = agent.target_actor and jax.tree.map(self._mix, agent.target_actor, actor)
+            return agent._replace(targets=self._average(agent, turn), target_actor=slow), objective
+
+        if self.actor_every == 1:
+            agent, objective = follow(agent)
+        else:
+            due = agent.step % self.actor_every == 0
+            agent, objective = jax.lax.cond(due, follow, lambda agent: (agent, jnp.float32(0)), agent)
+            objective *= self.actor_every  # the mean over updates is that over the actor's steps
+        agent = agent._replace(step=agent.step + 1)
         return agent, {"critic_loss": loss, "q": q, "target": target.mean(), "actor_objective": objective}
 
     def _critic_step(
         self, agent: Agent, batch: Batch, target: Array, weight: Array, turn: Array
     ) -> tuple[Net, optax.OptState, Array, Array]:
         """One Adam step on mean_B weight * (Q_i - target)^2, summed over the members that are trained."""
-        x = _pair(agent, batch.observation, batch.action)
+        if self.trained == "cycle" and target.ndim == 2:
+            target = target[turn]
 
         def loss(critics: Net) -> tuple[Array, Array]:
-            q = apply(critics, x)[..., 0]
+            q = _values(critics, agent, batch.observation, batch.skill, batch.action)
             return jnp.sum(jnp.mean(weight * jnp.square(q - target), axis=1)), q.mean()
 
         adam = optax.adam(self.learning_rate)
@@ -199,8 +232,9 @@ class ActorCritic:
         combine = COMBINE[self.actor_objective]
 
         def loss(actor: Net) -> Array:
-            action = self.noisy(self.mean_action(agent._replace(actor=actor), batch.observation), key)
-            q = apply(agent.critics, _pair(agent, batch.observation, action))[..., 0]
+            action = self.mean_action(agent, actor, batch.observation, batch.skill)
+            action = self.noisy(action, key) if self.actor_noise else action
+            q = _values(agent.critics, agent, batch.observation, batch.skill, action)
             return -jnp.mean(combine(q, axis=0))
 
         value, gradient = jax.value_and_grad(loss)(agent.actor)
@@ -209,18 +243,38 @@ class ActorCritic:
 
     def _average(self, agent: Agent, turn: Array) -> Net:
         """targets <- (1 - tau) targets + tau critics."""
-
-        def mix(target: Array, critic: Array) -> Array:
-            return target + self.tau * (critic - target)
-
         if self.averaged == "all":
-            return jax.tree.map(mix, agent.targets, agent.critics)
-        moved = jax.tree.map(mix, member(agent.targets, turn), member(agent.critics, turn))
+            return jax.tree.map(self._mix, agent.targets, agent.critics)
+        moved = jax.tree.map(self._mix, member(agent.targets, turn), member(agent.critics, turn))
         return jax.tree.map(lambda full, new: _put(full, new, turn), agent.targets, moved)
 
+    def _mix(self, slow: Array, fast: Array) -> Array:
+        return slow + self.tau * (fast - slow)
 
-def _pair(agent: Agent, observation: Array, action: Array) -> Array:
-    return jnp.concatenate([standardise(agent.seen, observation), action], axis=-1)
+
+def regression_weight(
+    sigma: Float[Array, " B"], floor: float, ceiling: float | None, mean_one: bool
+) -> Float[Array, " B"]:
+    """1 / sigma^2 with sigma between its bounds, scaled to mean 1 if asked for."""
+    weight = jnp.clip(sigma, floor, ceiling) ** -2
+    return weight / weight.mean() if mean_one else weight
+
+
+def _view(agent: Agent, observation: Float[Array, "B O"], skill: Float[Array, "B K"]) -> Array:
+    """What the networks see of a state: the normalised observation, then the skill."""
+    return jnp.concatenate([standardise(agent.seen, observation), skill], axis=-1)
+
+
+def _values(
+    critics: Net,
+    agent: Agent,
+    observation: Float[Array, "B O"],
+    skill: Float[Array, "B K"],
+    action: Float[Array, "B A"],
+) -> Float[Array, "N B"]:
+    """Each critic's value; a critic with an output per entry of the skill is multiplied with the skill."""
+    out = apply(critics, jnp.concatenate([_view(agent, observation, skill), action], axis=-1))
+    return out[..., 0] if out.shape[-1] == 1 else jnp.sum(out * skill, axis=-1)
 
 
 def _put(full: Array, new: Array, turn: Array) -> Array:

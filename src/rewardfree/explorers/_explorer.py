@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from rewardfree.data.replay import Batch, Replay, ReplayBuffer, sample
 from rewardfree.explorers._actor_critic import ActorCritic, Agent, Values
-from rewardfree.interfaces import Behaviour, Explorer, Metrics, Spec
+from rewardfree.interfaces import Behaviour, Explorer, Metrics, Moment, Spec
 from rewardfree.policy import ActorPolicy
 
 _HELD, _NOISE = 0, 1
@@ -72,19 +72,21 @@ class ActorCriticExplorer(ActorCritic, Explorer):
 
     def init(self, spec: Spec, key: PRNGKeyArray) -> ExplorerState:
         key_agent, key_model = jax.random.split(key)
-        return ExplorerState(self.init_agent(spec, key_agent), self.init_model(spec, key_model))
+        return ExplorerState(self.init_agent(spec, key_agent, self.skills), self.init_model(spec, key_model))
 
     def behaviour(self, state: ExplorerState) -> Behaviour:
         """tanh(mu) plus unclipped noise, clamped to the range; with probability epsilon uniform."""
         mean_action = ActorPolicy(state.agent.actor, state.agent.seen)
 
-        def act(observation: Float[np.ndarray, " O"], key: np.ndarray, step: int) -> Float[np.ndarray, " A"]:
-            mean = mean_action(observation)
+        def act(now: Moment) -> Float[np.ndarray, " A"]:
+            mean = mean_action(now.observation, now.skill)
             if self.epsilon:
-                held = np.random.default_rng([*key, _HELD, step // self.epsilon_hold])
+                held = np.random.default_rng([*now.key, _HELD, now.step // self.epsilon_hold])
                 if held.random() < self.epsilon:
                     return held.uniform(-1.0, 1.0, mean.shape).astype(np.float32)
-            noise = np.random.default_rng([*key, _NOISE, step]).standard_normal(mean.shape, np.float32)
+            noise = np.random.default_rng([*now.key, _NOISE, now.step]).standard_normal(
+                mean.shape, np.float32
+            )
             return np.clip(mean + self.noise * noise, -1.0, 1.0)
 
         return act

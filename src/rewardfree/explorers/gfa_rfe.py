@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from rewardfree.data.replay import Batch, ReplayBuffer
-from rewardfree.explorers._actor_critic import Values
+from rewardfree.explorers._actor_critic import Values, regression_weight
 from rewardfree.explorers._explorer import ActorCriticExplorer
 from rewardfree.interfaces import Metrics, Oracle, Spec
 from rewardfree.oracles.elliptical import Elliptical
@@ -29,10 +29,13 @@ class GfaRfeModel(NamedTuple):
 class GfaRfe(ActorCriticExplorer):
     """Uncertainty as reward, bonus and regression weight, with D from a bonus oracle.
 
-    target = r + b + gamma^n combine_i T_i(s', a'),  r = intrinsic * D(s, a),  b = beta * D(s, a),
-    loss   = mean over the batch of (Q_i(s, a) - target)^2 / sigma^2.
+        target = r + b + gamma^n combine_i T_i(s', a'),  r = intrinsic * D(s, a),  b = beta * D(s, a)
+        loss   = mean over the batch of (Q_i(s, a) - target)^2 / sigma^2
 
-    The defaults are the preset `fast`.
+    Source: "Uncertainty-aware reward-free exploration with general function approximation", Algorithm 2.
+
+    Differences: `paper` is the text and `released` the authors' code; docs/algorithms.md sets them side by
+    side, row by row. The defaults are the preset `fast`: another oracle, the elliptical one.
     """
 
     oracle: Oracle = field(default_factory=Elliptical)
@@ -56,7 +59,7 @@ class GfaRfe(ActorCriticExplorer):
 
     critics: int = 2
     share: Literal["nothing", "norm", "trunk"] = "nothing"
-    bootstrap: Literal["min", "mean"] = "mean"
+    bootstrap: Literal["min", "mean", "own"] = "mean"
     actor_objective: Literal["min", "mean", "sum"] = "mean"
     learning_rate: float = 1e-3
     normalise: bool = True
@@ -139,7 +142,5 @@ class GfaRfe(ActorCriticExplorer):
             sigma = self.oracle.width(model.oracle, batch.observation, batch.action, values.here)
         else:
             sigma = self.oracle.width(model.oracle, batch.next_observation, values.next_action, values.next)
-        weight = jnp.clip(sigma, self.weight_floor, self.weight_ceiling) ** -2
-        if self.weight_mean_one:
-            weight = weight / weight.mean()
+        weight = regression_weight(sigma, self.weight_floor, self.weight_ceiling, self.weight_mean_one)
         return weight, {"weight_spread": weight.std() / weight.mean()}

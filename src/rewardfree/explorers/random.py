@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from rewardfree.data.replay import Replay, ReplayBuffer
-from rewardfree.interfaces import Behaviour, Explorer, Metrics, Spec
+from rewardfree.interfaces import Behaviour, Explorer, Metrics, Moment, Spec
 
 
 class RandomState(NamedTuple):
@@ -22,7 +22,10 @@ class RandomState(NamedTuple):
 
 @dataclass(frozen=True)
 class Random(Explorer):
-    """Uniform actions and no learning: seed frames that never end."""
+    """Uniform actions and no learning: seed frames that never end.
+
+    a ~ U(-1, 1)
+    """
 
     seed_frames = sys.maxsize
     update_every = 1
@@ -36,8 +39,8 @@ class Random(Explorer):
     def behaviour(self, state: RandomState) -> Behaviour:
         size = int(state.action_size)
 
-        def act(observation: Float[np.ndarray, " O"], key: np.ndarray, step: int) -> Float[np.ndarray, " A"]:
-            return np.random.default_rng([*key, step]).uniform(-1.0, 1.0, size).astype(np.float32)
+        def act(now: Moment) -> Float[np.ndarray, " A"]:
+            return np.random.default_rng([*now.key, now.step]).uniform(-1.0, 1.0, size).astype(np.float32)
 
         return act
 

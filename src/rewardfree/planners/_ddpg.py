@@ -13,7 +13,7 @@ from jaxtyping import PRNGKeyArray
 
 from rewardfree.data.dataset import LabelledDataset
 from rewardfree.data.replay import Replay, labelled_replay, sample
-from rewardfree.explorers._actor_critic import ActorCritic, Agent
+from rewardfree.explorers._actor_critic import ActorCritic, Agent, regression_weight
 from rewardfree.interfaces import Metrics, Planner
 from rewardfree.normalise import moments_of
 from rewardfree.policy import ActorPolicy
@@ -25,6 +25,16 @@ CHUNK = 250
 @dataclass(frozen=True)
 class DdpgFamily(ActorCritic, Planner):
     """What the planners of the family have in common: Algorithm 3 with any number of critics."""
+
+    weighted: bool = False
+    """Algorithm 1's weighted regression: 1 / sigma^2, with sigma the critics' spread at (s, a), mean 1."""
+    weight_floor: float = 1e-3
+    """Least sigma (the theory's alpha)."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.weighted and self.critics < 2:
+            raise ValueError("weights come from the spread of critics: weighted needs critics of at least 2")
 
     def fit(
         self,
@@ -52,6 +62,10 @@ class DdpgFamily(ActorCritic, Planner):
     def _one_update(self, replay: Replay, agent: Agent, key: PRNGKeyArray) -> tuple[Agent, Metrics]:
         key_sample, key_next, key_actor = jax.random.split(key, 3)
         batch = sample(replay, key_sample, self.batch)
-        values = self.target_values(agent, batch, key_next, here=False)
+        values = self.target_values(agent, batch, key_next, here=self.weighted)
         weight = jnp.ones_like(batch.reward)
+        if self.weighted:
+            weight = regression_weight(
+                values.here.std(axis=0, ddof=1), self.weight_floor, None, mean_one=True
+            )
         return self.improve(agent, batch, batch.reward, weight, values, key_actor)

@@ -35,6 +35,13 @@ def coverage(data: Dataset) -> dict[str, Any]:
     }
 
 
+def skills(data: Dataset) -> dict[str, int]:
+    """The length of the skills that chose the data's actions, and how many different ones there were."""
+    parts = [np.unique(shard.stored("skill"), axis=0) for shard in data.shards]
+    length = parts[0].shape[1] if parts else 0
+    return {"length": length, "distinct": len(np.unique(np.concatenate(parts), axis=0)) if length else 0}
+
+
 def support(labelled: LabelledDataset) -> dict[str, float]:
     """How much of a reward the data has seen."""
     reward = labelled.reward

@@ -1,0 +1,136 @@
+"""What sets the planners apart: whose targets, which weights, when the actor moves."""
+
+from __future__ import annotations
+
+import dataclasses
+from types import SimpleNamespace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from conftest import SPEC
+
+from rewardfree.data.replay import Batch, labelled_replay
+from rewardfree.explorers._actor_critic import Agent, Values
+from rewardfree.planners._ddpg import DdpgFamily
+from rewardfree.planners.ddpg import Ddpg
+from rewardfree.planners.ddpg_ensemble import DdpgEnsemble
+from rewardfree.planners.ddpg_twin import DdpgTwin
+from rewardfree.planners.td3 import Td3
+
+KEY = jax.random.PRNGKey(0)
+
+
+def make_batch(size: int = 6) -> Batch:
+    rng = np.random.default_rng(0)
+    return Batch(
+        observation=jnp.asarray(rng.normal(size=(size, 3)), jnp.float32),
+        action=jnp.asarray(rng.uniform(-1, 1, (size, 2)), jnp.float32),
+        reward=jnp.asarray(rng.normal(size=size), jnp.float32),
+        discount=jnp.full(size, 0.9),
+        next_observation=jnp.asarray(rng.normal(size=(size, 3)), jnp.float32),
+        skill=jnp.zeros((size, 0)),
+    )
+
+
+def same(a: Any, b: Any) -> bool:
+    return all(np.array_equal(x, y) for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True))
+
+
+def test_each_critic_of_the_ensemble_has_a_target_of_its_own() -> None:
+    planner = DdpgEnsemble(hidden=4, critics=2)
+    agent, batch = planner.init_agent(SPEC, KEY), make_batch()
+    here = planner.target_values(agent, batch, KEY, here=True).here  # the targets are the critics still
+    following = jnp.stack([jnp.zeros(6), jnp.full(6, 10.0)])
+    values = Values(here, following, batch.action)
+    _, metrics = planner.improve(agent, batch, batch.reward, jnp.ones(6), values, KEY)
+    target = np.stack([batch.reward, batch.reward + 9.0])
+    by_hand = np.mean((np.asarray(here) - target) ** 2, axis=1).sum()
+    np.testing.assert_allclose(metrics["critic_loss"], by_hand, rtol=1e-5)
+
+
+def test_td3_delays_the_actor_and_all_targets() -> None:
+    planner = Td3(hidden=4)
+    agent, batch = planner.init_agent(SPEC, KEY), make_batch()
+
+    def step(agent: Agent) -> Agent:
+        values = planner.target_values(agent, batch, KEY, here=False)
+        return planner.improve(agent, batch, batch.reward, jnp.ones(6), values, KEY)[0]
+
+    first = step(agent)
+    second = step(first)
+    assert not same(agent.actor, first.actor)
+    assert same(first.actor, second.actor)
+    assert same(first.targets, second.targets)
+    assert same(first.target_actor, second.target_actor)
+    assert not same(first.critics, second.critics)
+    for slow, old, new in zip(
+        jax.tree.leaves(first.target_actor),
+        jax.tree.leaves(agent.actor),
+        jax.tree.leaves(first.actor),
+        strict=True,
+    ):
+        np.testing.assert_allclose(slow, 0.99 * old + 0.01 * new, atol=1e-6)
+
+
+def test_td3_bootstraps_at_a_smoothed_action_of_the_slow_actor() -> None:
+    planner = dataclasses.replace(Td3(hidden=4), noise=0.0)
+    agent, batch = planner.init_agent(SPEC, KEY), make_batch()
+    other = planner.init_agent(SPEC, jax.random.PRNGKey(5)).actor
+    values = planner.target_values(agent._replace(target_actor=other), batch, KEY, here=False)
+    np.testing.assert_allclose(values.next_action, jnp.tanh(other(batch.next_observation)), rtol=1e-5)
+    noisy = Td3(hidden=4).target_values(agent, batch, KEY, here=False).next_action
+    assert 0 < np.abs(noisy - jnp.tanh(agent.actor(batch.next_observation))).max() <= 0.5
+
+
+def labelled() -> Any:
+    rng = np.random.default_rng(1)
+    arrays = {
+        "observation": rng.normal(size=(12, 3)).astype(np.float32),
+        "action": rng.uniform(-1, 1, (10, 2)).astype(np.float32),
+        "terminated": np.zeros(10, bool),
+    }
+    data = SimpleNamespace(lengths=np.array([5, 5]), array=arrays.__getitem__, spec=SPEC)
+    return SimpleNamespace(data=data, reward=rng.normal(size=10).astype(np.float32))
+
+
+def test_weights_are_one_over_the_critics_variance_at_the_stored_transitions() -> None:
+    planner = DdpgEnsemble(hidden=4, critics=3, batch=8, weighted=True, weight_floor=0.05)
+    agent = planner.init_agent(SPEC, KEY)
+    seen: list[tuple[jax.Array, Values]] = []
+
+    class Spy(DdpgEnsemble):
+        def improve(
+            self, agent: Agent, batch: Batch, reward: Any, weight: Any, values: Values, key: Any
+        ) -> Any:
+            seen.append((weight, values))
+            return super().improve(agent, batch, reward, weight, values, key)
+
+    spy = Spy(**{field.name: getattr(planner, field.name) for field in dataclasses.fields(planner)})
+    replay = labelled_replay(labelled(), planner.nstep, planner.gamma)
+    spy._one_update(replay, agent, KEY)
+    ((weight, values),) = seen
+    sigma = np.maximum(np.std(np.asarray(values.here), axis=0, ddof=1), 0.05)
+    np.testing.assert_allclose(weight, sigma**-2 / np.mean(sigma**-2), rtol=1e-5)
+    assert np.std(weight) > 0.01
+    assert not same(
+        spy.fit(labelled(), 3, 0)._arrays,
+        dataclasses.replace(planner, weighted=False).fit(labelled(), 3, 0)._arrays,
+    )
+
+
+def test_weights_need_several_critics() -> None:
+    with pytest.raises(ValueError, match="critics of at least 2"):
+        Ddpg(weighted=True)
+
+
+def test_the_family_is_told_apart_by_its_settings() -> None:
+    def settings(planner: DdpgFamily) -> tuple[Any, ...]:
+        return planner.critics, planner.bootstrap, planner.actor_objective, planner.actor_every
+
+    assert settings(Ddpg()) == (1, "min", "min", 1)
+    assert settings(DdpgTwin()) == (2, "min", "min", 1)
+    assert settings(DdpgEnsemble()) == (10, "own", "mean", 1)
+    assert settings(Td3()) == (2, "min", "min", 2)
