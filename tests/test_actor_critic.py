@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from rewardfree.data.replay import Batch
+from rewardfree.errors import UserError
 from rewardfree.explorers._actor_critic import ActorCritic, Agent
 from rewardfree.interfaces import Spec
 from rewardfree.networks import Net, apply, member
@@ -80,7 +81,7 @@ def replace_norm(net: Net) -> Net:
 
 
 def test_own_optimisers_cannot_share_parameters() -> None:
-    with pytest.raises(ValueError, match="cannot share"):
+    with pytest.raises(UserError, match="cannot share"):
         replace(CYCLE, share="norm")
 
 

@@ -13,6 +13,7 @@ import pytest
 from conftest import SPEC
 
 from rewardfree.data.replay import Batch, labelled_replay
+from rewardfree.errors import UserError
 from rewardfree.explorers._actor_critic import Agent, Values
 from rewardfree.planners._ddpg import DdpgFamily
 from rewardfree.planners.ddpg import Ddpg
@@ -122,7 +123,7 @@ def test_weights_are_one_over_the_critics_variance_at_the_stored_transitions() -
 
 
 def test_weights_need_several_critics() -> None:
-    with pytest.raises(ValueError, match="critics of at least 2"):
+    with pytest.raises(UserError, match="critics of at least 2"):
         Ddpg(weighted=True)
 
 

@@ -16,6 +16,7 @@ import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from rewardfree.data.replay import Batch, ReplayBuffer
+from rewardfree.errors import UserError
 from rewardfree.interfaces import Metrics, Spec
 from rewardfree.networks import Init, Net, apply, make_ensemble, make_net, member
 from rewardfree.normalise import Moments, identity, is_refresh, observation_moments, standardise
@@ -106,7 +107,7 @@ class ActorCritic:
 
     def __post_init__(self) -> None:
         if self.trained == "cycle" and self.optimiser == "own" and self.share != "nothing":
-            raise ValueError("critics trained in turn with their own optimisers cannot share parameters")
+            raise UserError("critics trained in turn with their own optimisers cannot share parameters")
 
     @property
     def critic_outputs(self) -> int:

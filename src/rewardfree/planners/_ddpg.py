@@ -13,6 +13,7 @@ from jaxtyping import PRNGKeyArray
 
 from rewardfree.data.dataset import LabelledDataset
 from rewardfree.data.replay import Replay, labelled_replay, sample
+from rewardfree.errors import UserError
 from rewardfree.explorers._actor_critic import ActorCritic, Agent, regression_weight
 from rewardfree.interfaces import Metrics, Planner
 from rewardfree.normalise import moments_of
@@ -34,7 +35,7 @@ class DdpgFamily(ActorCritic, Planner):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.weighted and self.critics < 2:
-            raise ValueError("weights come from the spread of critics: weighted needs critics of at least 2")
+            raise UserError("weights come from the spread of critics: weighted needs critics of at least 2")
 
     def fit(
         self,
