@@ -34,10 +34,16 @@ class Net(eqx.Module):
     b3: Float[Array, "*m out"]
 
     def __call__(self, x: Float[Array, "*n in"]) -> Float[Array, "*n out"]:
-        h = x @ self.w1 + self.b1
-        h = jax.nn.standardize(h, axis=-1, epsilon=LAYER_NORM_EPSILON) * self.scale + self.shift
-        h = jax.nn.relu(jnp.tanh(h) @ self.w2 + self.b2)
+        h = normed_tanh(x @ self.w1 + self.b1, self.scale, self.shift)
+        h = jax.nn.relu(h @ self.w2 + self.b2)
         return h @ self.w3 + self.b3
+
+
+def normed_tanh(
+    h: Float[Array, "*n F"], scale: Float[Array, " F"], shift: Float[Array, " F"]
+) -> Float[Array, "*n F"]:
+    """LayerNorm with its affine map, then tanh."""
+    return jnp.tanh(jax.nn.standardize(h, axis=-1, epsilon=LAYER_NORM_EPSILON) * scale + shift)
 
 
 def make_net(key: PRNGKeyArray, sizes: tuple[int, int, int, int], init: Init) -> Net:

@@ -17,7 +17,7 @@ from rewardfree.explorers._actor_critic import ActorCritic, Agent, Values
 from rewardfree.interfaces import Behaviour, Explorer, Metrics, Moment, Spec
 from rewardfree.policy import ActorPolicy
 
-_HELD, _NOISE = 0, 1
+HELD, NOISE, SKILL = 0, 1, 2
 """Streams of random numbers of an episode."""
 
 
@@ -81,12 +81,10 @@ class ActorCriticExplorer(ActorCritic, Explorer):
         def act(now: Moment) -> Float[np.ndarray, " A"]:
             mean = mean_action(now.observation, now.skill)
             if self.epsilon:
-                held = np.random.default_rng([*now.key, _HELD, now.step // self.epsilon_hold])
+                held = np.random.default_rng([*now.key, HELD, now.step // self.epsilon_hold])
                 if held.random() < self.epsilon:
                     return held.uniform(-1.0, 1.0, mean.shape).astype(np.float32)
-            noise = np.random.default_rng([*now.key, _NOISE, now.step]).standard_normal(
-                mean.shape, np.float32
-            )
+            noise = np.random.default_rng([*now.key, NOISE, now.step]).standard_normal(mean.shape, np.float32)
             return np.clip(mean + self.noise * noise, -1.0, 1.0)
 
         return act

@@ -1,4 +1,4 @@
-"""What the models behind the baselines' rewards have in common: an optimiser, moments, an entropy."""
+"""What the models behind the baselines' rewards have in common: an optimiser, moments, entropies."""
 
 from __future__ import annotations
 
@@ -77,3 +77,8 @@ def particle_entropy(
 ) -> Float[Array, " B"]:
     """log(1 + mean over k of max(distance / scale - clip, 0))."""
     return jnp.log1p(jnp.maximum(distances / scale - clip, 0.0).mean(axis=1))
+
+
+def cross_entropy(logits: Float[Array, "B K"], skill: Float[Array, "B K"]) -> Float[Array, " B"]:
+    """-log D(z | s) of a one-hot z."""
+    return -jnp.sum(skill * jax.nn.log_softmax(logits), axis=-1)

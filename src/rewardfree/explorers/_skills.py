@@ -8,10 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from rewardfree.explorers._explorer import ActorCriticExplorer
-
-_SKILL = 2
-"""Stream of random numbers of an episode."""
+from rewardfree.explorers._explorer import SKILL, ActorCriticExplorer
 
 
 @dataclass(frozen=True)
@@ -29,7 +26,7 @@ class SkillExplorer(ActorCriticExplorer):
 
     def skill(self, key: np.ndarray, step: int) -> Float[np.ndarray, " K"]:
         number = step // self.skill_every if self.skill_every else 0
-        return self.draw(np.random.default_rng([*key, _SKILL, number])).astype(np.float32)
+        return self.draw(np.random.default_rng([*key, SKILL, number])).astype(np.float32)
 
     def one_hot(self, rng: np.random.Generator) -> Float[np.ndarray, " K"]:
         return np.eye(self.skills)[rng.integers(self.skills)]

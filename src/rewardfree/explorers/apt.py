@@ -14,9 +14,9 @@ from rewardfree.data.replay import Batch
 from rewardfree.explorers._actor_critic import Values
 from rewardfree.explorers._explorer import ActorCriticExplorer
 from rewardfree.explorers._model import Learner, descend, learner, nearest, particle_entropy
-from rewardfree.explorers.icm import Dynamics, errors, make_dynamics
+from rewardfree.explorers.icm import Dynamics, dynamics_loss, make_dynamics
 from rewardfree.interfaces import Metrics, Spec
-from rewardfree.networks import LAYER_NORM_EPSILON, Mlp, make_mlp
+from rewardfree.networks import Mlp, make_mlp, normed_tanh
 
 
 class Trunk(eqx.Module):
@@ -27,8 +27,7 @@ class Trunk(eqx.Module):
     shift: Float[Array, " d"]
 
     def __call__(self, s: Float[Array, "B O"]) -> Float[Array, "B d"]:
-        h = jax.nn.standardize(self.linear(s), axis=-1, epsilon=LAYER_NORM_EPSILON)
-        return jnp.tanh(h * self.scale + self.shift)
+        return normed_tanh(self.linear(s), self.scale, self.shift)
 
 
 class AptNets(NamedTuple):
@@ -69,8 +68,7 @@ class Apt(ActorCriticExplorer):
     ) -> tuple[Learner[AptNets], Metrics]:
         def loss(nets: AptNets) -> tuple[Array, Metrics]:
             z, z_next = nets.trunk(batch.observation), nets.trunk(batch.next_observation)
-            ahead, back = errors(nets.dynamics, z, batch.action, z_next)
-            return ahead.mean() + back.mean(), {"forward_error": ahead.mean(), "inverse_error": back.mean()}
+            return dynamics_loss(nets.dynamics, z, batch.action, z_next)
 
         model, _, metrics = descend(model, self.learning_rate, loss)
         return model, metrics

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from rewardfree.data.replay import Batch
 from rewardfree.explorers._actor_critic import Values
-from rewardfree.explorers._model import Learner, descend, learner
+from rewardfree.explorers._model import Learner, cross_entropy, descend, learner
 from rewardfree.explorers._skills import SkillExplorer
 from rewardfree.interfaces import Metrics, Spec
 from rewardfree.networks import Mlp, make_mlp
@@ -55,8 +54,3 @@ class Diayn(SkillExplorer):
     ) -> tuple[Learner[Mlp], Float[Array, " B"], Metrics]:
         surprise = cross_entropy(model.nets(batch.next_observation), batch.skill)
         return model, jnp.log(self.skills) - surprise, {}
-
-
-def cross_entropy(logits: Float[Array, "B K"], skill: Float[Array, "B K"]) -> Float[Array, " B"]:
-    """-log D(z | s) of a one-hot z."""
-    return -jnp.sum(skill * jax.nn.log_softmax(logits), axis=-1)

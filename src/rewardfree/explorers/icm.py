@@ -46,8 +46,7 @@ class Icm(ActorCriticExplorer):
         self, model: Learner[Dynamics], batch: Batch, key: PRNGKeyArray
     ) -> tuple[Learner[Dynamics], Metrics]:
         def loss(nets: Dynamics) -> tuple[Array, Metrics]:
-            ahead, back = errors(nets, batch.observation, batch.action, batch.next_observation)
-            return ahead.mean() + back.mean(), {"forward_error": ahead.mean(), "inverse_error": back.mean()}
+            return dynamics_loss(nets, batch.observation, batch.action, batch.next_observation)
 
         model, _, metrics = descend(model, self.learning_rate, loss)
         return model, metrics
@@ -72,9 +71,8 @@ def forward_error(nets: Dynamics, s: Array, a: Array, s_next: Array) -> Float[Ar
     return norm(s_next - nets.forward(jnp.concatenate([s, a], axis=-1)))
 
 
-def errors(
-    nets: Dynamics, s: Array, a: Array, s_next: Array
-) -> tuple[Float[Array, " B"], Float[Array, " B"]]:
-    """|s' - f(s, a)| and |a - tanh g(s, s')|."""
-    back = norm(a - jnp.tanh(nets.inverse(jnp.concatenate([s, s_next], axis=-1))))
-    return forward_error(nets, s, a, s_next), back
+def dynamics_loss(nets: Dynamics, s: Array, a: Array, s_next: Array) -> tuple[Array, Metrics]:
+    """mean |s' - f(s, a)| + mean |a - tanh g(s, s')|."""
+    ahead = forward_error(nets, s, a, s_next).mean()
+    back = norm(a - jnp.tanh(nets.inverse(jnp.concatenate([s, s_next], axis=-1)))).mean()
+    return ahead + back, {"forward_error": ahead, "inverse_error": back}

@@ -12,9 +12,8 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from rewardfree.data.replay import Batch
 from rewardfree.explorers._actor_critic import Values
-from rewardfree.explorers._model import Learner, descend, learner
+from rewardfree.explorers._model import Learner, cross_entropy, descend, learner
 from rewardfree.explorers._skills import SkillExplorer
-from rewardfree.explorers.diayn import cross_entropy
 from rewardfree.interfaces import Metrics, Spec
 from rewardfree.networks import Mlp, make_mlp
 
