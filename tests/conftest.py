@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import rewardfree as rf
+from rewardfree.exact import Mdp
 from rewardfree.interfaces import Axis, Spec, State, Step
 
 SMALL = rf.GfaRfe(oracle=rf.Elliptical(features=16), hidden=8, batch=16, seed_frames=1000, chunk=100)
@@ -62,3 +63,13 @@ Reward = Callable[[rf.Transitions], np.ndarray]
 def write_file(path: Path, text: str) -> Path:
     path.write_text(text, encoding="utf-8")
     return path
+
+
+def random_mdp(seed: int, S: int = 3, A: int = 2, H: int = 3, sparse: bool = True) -> Mdp:
+    """A random MDP whose kernel changes from stage to stage; about half of the transitions are impossible."""
+    rng = np.random.default_rng(seed)
+    P = rng.dirichlet(np.ones(S), size=(H, S, A))
+    if sparse:
+        P = P * (rng.random(P.shape) < 0.5) + 1e-3 * np.eye(S)[rng.integers(S, size=(H, S, A))]
+        P /= P.sum(axis=-1, keepdims=True)
+    return Mdp(P, rng.dirichlet(np.ones(S)))

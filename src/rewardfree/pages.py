@@ -18,26 +18,33 @@ from rewardfree.planners._ddpg import DdpgFamily
 
 SHARED: dict[str, type] = {"explorer": ActorCriticExplorer, "planner": DdpgFamily}
 """The settings that a role's plug-ins have in common: shown once."""
+_IN_EXACT = {"algorithm": " (exact)", "function_class": " (exact)"}
+
+
+def plural(role: str) -> str:
+    """What the plug-ins of a role are called together."""
+    return f"{role}es" if role.endswith("s") else f"{role}s"
 
 
 def pages(what: str) -> str:
-    """The pages of a role (`explorers`), or the page of one plug-in (`icm`)."""
-    found = {name: role for role in registry.ROLES for name in registry.names(role)}
-    if what in found:
-        return _page(found[what], what)
-    roles = {f"{role}s": role for role in registry.ROLES}
-    if what not in roles:
-        raise unknown("role or plug-in", what, [*roles, *found])
-    role = roles[what]
-    parts = [f"# The {what}\n", *(_page(role, name) for name in registry.names(role))]
-    if role in SHARED:
-        parts.append(f"## Settings that they share\n\n{_table(SHARED[role], _shared_fields(role))}")
-    return "\n".join(parts)
+    """The pages of a role (`explorers`), or of whatever has this name (`icm`)."""
+    roles = {plural(role).replace("_", "-"): role for role in registry.ROLES}
+    if what in roles:
+        role = roles[what]
+        parts = [f"# The {what.replace('-', ' ')}\n", *(_page(role, name) for name in registry.names(role))]
+        if role in SHARED:
+            parts.append(f"## Settings that they share\n\n{_table(SHARED[role], _shared_fields(role))}")
+        return "\n".join(parts)
+    found = [role for role in registry.ROLES if what in registry.names(role)]
+    if not found:
+        every = {name for role in registry.ROLES for name in registry.names(role)}
+        raise unknown("role or plug-in", what, [*roles, *every])
+    return "\n".join(_page(role, what) for role in found)
 
 
 def _page(role: str, name: str) -> str:
     cls: Any = registry.load(role, name)
-    text = f"## {name}\n\n{inspect.getdoc(cls)}\n"
+    text = f"## {name}{_IN_EXACT.get(role, '')}\n\n{inspect.getdoc(cls)}\n"
     if not dataclasses.is_dataclass(cls):
         return text
     shared = {field.name: field.default for field in _shared_fields(role)}

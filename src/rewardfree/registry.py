@@ -1,7 +1,7 @@
 """Finds plug-ins by file: a file's name is the plug-in's name, and nothing has to be registered.
 
 Besides the package's own folders, every folder named in REWARDFREE_PLUGINS (separated like PATH) may hold
-`explorers/`, `planners/`, `oracles/` and `domains/` with further files.
+`explorers/`, `planners/`, `oracles/`, `domains/`, `exact/peers/` and `exact/classes/` with further files.
 """
 
 from __future__ import annotations
@@ -18,9 +18,24 @@ from types import ModuleType
 from typing import Any
 
 from rewardfree.errors import UserError, unknown
+from rewardfree.exact.interfaces import Algorithm, FunctionClass
 from rewardfree.interfaces import Domain, Explorer, Oracle, Planner
 
-ROLES: dict[str, type] = {"explorer": Explorer, "planner": Planner, "oracle": Oracle, "domain": Domain}
+ROLES: dict[str, type] = {
+    "explorer": Explorer,
+    "planner": Planner,
+    "oracle": Oracle,
+    "domain": Domain,
+    "algorithm": Algorithm,
+    "function_class": FunctionClass,
+}
+_FILES: dict[str, tuple[str, ...]] = {
+    **{role: (f"{role}s/[!_]*.py",) for role in ("explorer", "planner", "oracle", "domain")},
+    "algorithm": ("exact/gfa_rfe.py", "exact/peers/[!_]*.py"),
+    "function_class": ("exact/classes/[!_]*.py",),
+}
+"""Where a role's plug-ins live, below this package and below each folder of plug-ins."""
+_PACKAGE = Path(__file__).parent
 
 
 def names(role: str) -> list[str]:
@@ -33,7 +48,7 @@ def load(role: str, name: str) -> Any:
     found = _files(role)
     if name not in found:
         raise unknown(role, name, found)
-    return _class_in(found[name], role)
+    return _class_in(*found[name], role)
 
 
 def name_of(plugin: object) -> str:
@@ -62,29 +77,30 @@ def from_json(role: str, value: Mapping[str, Any]) -> Any:
         raise UserError(f"the configuration of {role} '{value['name']}' does not fit: {error}") from error
 
 
-def summary(cls: type) -> str:
+def summary(plugin: object) -> str:
     """The first line of a plug-in's documentation."""
-    return (inspect.getdoc(cls) or "").partition("\n")[0]
+    return (inspect.getdoc(plugin) or "").partition("\n")[0]
 
 
 def _cli_name(role: str, stem: str) -> str:
     return stem if role == "domain" else stem.replace("_", "-")
 
 
-def _files(role: str) -> dict[str, Path]:
+def _files(role: str) -> dict[str, tuple[Path, Path]]:
+    """The folder of plug-ins and the file in it, by name."""
     extra = [Path(folder) for folder in os.environ.get("REWARDFREE_PLUGINS", "").split(os.pathsep) if folder]
-    found: dict[str, Path] = {}
-    for folder in [Path(__file__).parent, *extra]:
-        for path in sorted((folder / f"{role}s").glob("[!_]*.py")):
+    found: dict[str, tuple[Path, Path]] = {}
+    for folder in [_PACKAGE, *extra]:
+        for path in sorted(path for pattern in _FILES[role] for path in folder.glob(pattern)):
             name = _cli_name(role, path.stem)
             if name in found:
-                raise UserError(f"two {role}s are called '{name}': {found[name]} and {path}; rename one")
-            found[name] = path
+                raise UserError(f"two {role}s are called '{name}': {found[name][1]} and {path}; rename one")
+            found[name] = folder, path
     return found
 
 
-def _class_in(path: Path, role: str) -> type:
-    module = _import(path, role)
+def _class_in(folder: Path, path: Path, role: str) -> type:
+    module = _import(folder, path)
     found = [
         value
         for value in vars(module).values()
@@ -98,11 +114,11 @@ def _class_in(path: Path, role: str) -> type:
 
 
 @functools.cache
-def _import(path: Path, role: str) -> ModuleType:
-    package = Path(__file__).parent
-    if path.is_relative_to(package):
-        return importlib.import_module(f"rewardfree.{role}s.{path.stem}")
-    name = f"rewardfree_plugins.{role}s.{path.stem}"
+def _import(folder: Path, path: Path) -> ModuleType:
+    inside = ".".join(path.relative_to(folder).with_suffix("").parts)
+    if folder == _PACKAGE:
+        return importlib.import_module(f"rewardfree.{inside}")
+    name = f"rewardfree_plugins.{inside}"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None

@@ -1,0 +1,1 @@
+"""Function classes, one file each: the bonus oracle, the weighted regression and the covering number."""

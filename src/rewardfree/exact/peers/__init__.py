@@ -1,0 +1,1 @@
+"""The algorithms that GFA-RFE is compared with, one file each."""
