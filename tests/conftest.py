@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 import rewardfree as rf
+from rewardfree.cli import main
 from rewardfree.exact import Mdp
 from rewardfree.interfaces import Axis, Spec, State, Step
 
@@ -73,3 +75,22 @@ def random_mdp(seed: int, S: int = 3, A: int = 2, H: int = 3, sparse: bool = Tru
         P = P * (rng.random(P.shape) < 0.5) + 1e-3 * np.eye(S)[rng.integers(S, size=(H, S, A))]
         P /= P.sum(axis=-1, keepdims=True)
     return Mdp(P, rng.dirichlet(np.ones(S)))
+
+
+def run(capsys: pytest.CaptureFixture[str], *argv: object) -> tuple[int, str, str]:
+    capsys.readouterr()
+    try:
+        code = main([str(word) for word in argv])
+    except SystemExit as stopped:  # tyro's own
+        code = int(stopped.code or 0)
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def run_json(capsys: pytest.CaptureFixture[str], *argv: object) -> dict[str, object]:
+    code, out, err = run(capsys, *argv, "--json")
+    assert code == 0, err
+    lines = out.splitlines()
+    assert len(lines) == 1
+    value: dict[str, object] = json.loads(lines[0])
+    return value

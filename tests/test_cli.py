@@ -10,10 +10,10 @@ from pathlib import Path
 
 import imageio_ffmpeg
 import pytest
+from conftest import run, run_json
 
 import rewardfree as rf
 from rewardfree import video
-from rewardfree.cli import main
 from rewardfree.domains.point_mass_maze import PointMassMaze
 
 TINY = ["--hidden", "8", "--batch", "16"]
@@ -28,25 +28,6 @@ EXPLORE = [
     "--frames",
     "2000",
 ]
-
-
-def run(capsys: pytest.CaptureFixture[str], *argv: object) -> tuple[int, str, str]:
-    capsys.readouterr()
-    try:
-        code = main([str(word) for word in argv])
-    except SystemExit as stopped:  # tyro's own
-        code = int(stopped.code or 0)
-    out, err = capsys.readouterr()
-    return code, out, err
-
-
-def run_json(capsys: pytest.CaptureFixture[str], *argv: object) -> dict[str, object]:
-    code, out, err = run(capsys, *argv, "--json")
-    assert code == 0, err
-    lines = out.splitlines()
-    assert len(lines) == 1
-    value: dict[str, object] = json.loads(lines[0])
-    return value
 
 
 def test_the_whole_story_from_the_command_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

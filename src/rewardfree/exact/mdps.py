@@ -93,6 +93,26 @@ def linear_mixture(
     return Mdp(np.einsum("d,dsat->sat", theta, base), horizon=horizon, kernels=base)
 
 
+def uneven(states: int = 12, horizon: int = 12, actions: int = 3, seed: int = 0) -> Mdp:
+    """Very uneven noise: half of the cells lead to one certain state, half anywhere, by Dirichlet(1)."""
+    rng = np.random.default_rng(seed)
+    P = rng.dirichlet(np.ones(states), size=(states, actions))
+    certain = rng.random((states, actions)) < 0.5
+    P[certain] = np.eye(states)[rng.integers(states, size=certain.sum())]
+    return Mdp(P, horizon=horizon)
+
+
+def uneven_linear(
+    states: int = 50, horizon: int = 8, actions: int = 4, features: int = 6, seed: int = 0
+) -> Mdp:
+    """A linear MDP with very uneven noise: half of the mu_i are certain states, half lead anywhere."""
+    rng = np.random.default_rng(seed)
+    phi = rng.dirichlet(np.full(features, 0.2), size=(states, actions))
+    mu = rng.dirichlet(np.full(states, 5.0), size=features)
+    mu[::2] = np.eye(states)[rng.choice(states, size=len(mu[::2]), replace=False)]
+    return Mdp(phi @ mu, horizon=horizon, features=phi)
+
+
 MDPS: dict[str, Callable[..., Mdp]] = {
     "double-chain": double_chain,
     "combination-lock": combination_lock,
@@ -102,6 +122,8 @@ MDPS: dict[str, Callable[..., Mdp]] = {
     "rooms": rooms,
     "random-linear": random_linear,
     "linear-mixture": linear_mixture,
+    "uneven": uneven,
+    "uneven-linear": uneven_linear,
 }
 """By name. A number after the name is the first argument: riverswim-8, combination-lock-12."""
 

@@ -46,16 +46,20 @@ class RflinLearner(Unweighted):
         super().__init__(problem, streams, LinearStatistics(phi, H, len(streams.seeds), config.ridge))
         self._scale, self._seen = config.scale, 0
 
-    def policy(self) -> np.ndarray:
-        H, width = self.problem.horizon, self.statistics.width()
+    def turn(self) -> tuple[int, int]:
+        """The phase i and the stage h of the next episode."""
+        H = self.problem.horizon
         # phases 1..i-1 took (2 + 4 + ... + 2^(i-1)) H = (2^i - 2) H episodes
         phase = int(np.log2(self._seen / H + 2))
-        h = int((self._seen - (2**phase - 2) * H) // 2**phase)
+        return phase, int((self._seen - (2**phase - 2) * H) // 2**phase)
+
+    def policy(self) -> np.ndarray:
+        (phase, h), width = self.turn(), self.statistics.width()
         gain = self._scale * width
         gain[:, h] = width[:, h] > 2.0**-phase
         gain[:, h + 1 :] = 0
         found = backward(self.statistics, gain[:, None], self.streams, cap=1.0).policy[:, 0]
-        return np.where((np.arange(H) <= h)[:, None], found, self.random_policy())
+        return np.where((np.arange(self.problem.horizon) <= h)[:, None], found, self.random_policy())
 
     def observe(self, episode: Episode) -> None:
         super().observe(episode)
