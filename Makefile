@@ -19,6 +19,7 @@ lint: .venv/.dev
 
 bench: .venv/.core
 	$(BIN)/python -m benchmarks.update
+	$(BIN)/python -m benchmarks.exact
 
 clean:
 	rm -rf .venv

@@ -29,6 +29,7 @@ from rewardfree.exact.classes.linear import features
 from rewardfree.exact.classes.tabular import TabularStatistics
 from rewardfree.exact.compare import all_rewards
 from rewardfree.exact.gfa_rfe import GfaRfeLearner
+from rewardfree.exact.good_event import good_event
 from rewardfree.exact.mdp import Episode, Purpose, Streams
 from rewardfree.exact.peers.kong import Kong
 from rewardfree.exact.peers.lsvi_rfe import LsviRfe
@@ -180,38 +181,6 @@ def rich(mdp: Mdp, config: GfaRfe, visits: int, seed: int = 0) -> GfaRfeLearner:
     return learner
 
 
-def check_good_event(mdp: Mdp, learner: GfaRfeLearner, visited: np.ndarray) -> dict[str, bool]:
-    """Every claim of the proof that can be checked because the transitions are known."""
-    p, tolerance = mdp.problem, 1e-9
-    D, f, Q = (x[0] for x in learner.sweep())
-    r = learner.beta * D
-    V = np.concatenate([Q.max(axis=-1), np.zeros((1, p.states))])
-    true = np.stack([r[h] + mdp.expectation(h, V[h + 1]) for h in range(p.horizon)])
-    b = learner.planning_bonus()[0]
-    rewards = all_rewards(mdp, dense=3)
-    plan = learner.plan(rewards)
-    values, _ = learner._plan(rewards[None], learner.planning_bonus())
-    best, actual = mdp.optimal(rewards).V, mdp.value(plan.policy[0], rewards)
-    assert plan.bound is not None
-    certificate = learner.certificate()[0]
-    gap = p.mean_start(best[:, 0] - actual[:, 0])
-    once, twice = (p.mean_start(mdp.optimal(c * b, cap=1).V[0]) for c in (1, 2))
-    return {
-        "f is within beta D of T V": bool((np.abs(f - true)[visited] <= (r + tolerance)[visited]).all()),
-        "V_k >= truncated V*(r_k)": bool((V[:-1] >= mdp.optimal(r, cap=1).V - tolerance).all()),
-        "V^ >= V*": bool((values[0] >= best - tolerance).all()),
-        "V^ <= V* + V_k": bool((values[0] <= best + V[:-1] + tolerance).all()),
-        "V^ - V^pi <= truncated V*(2b)": bool(
-            (p.mean_start(values[0, :, 0] - actual[:, 0]) <= twice + tolerance).all()
-        ),
-        "truncated V*(2b) <= 2 truncated V*(b)": bool(twice <= 2 * once + tolerance),
-        "2 truncated V*(b) <= certificate": bool(min(2 * once, 1) <= certificate + tolerance),
-        "V* - V^pi <= bound of the plan <= certificate": bool(
-            (gap <= plan.bound[0] + tolerance).all() and (plan.bound[0] <= certificate + tolerance).all()
-        ),
-    }
-
-
 @pytest.mark.parametrize("name", CERTIFIED)
 @settings(max_examples=6, deadline=None)
 @given(st.integers(0, 10**6))
@@ -220,7 +189,7 @@ def test_the_good_event_at_scale_1_while_exploring(name: str, seed: int) -> None
     learner = explore(mdp, GfaRfe.presets()[name], 40, [seed])
     assert isinstance(learner, GfaRfeLearner)
     assert isinstance(learner.statistics, TabularStatistics)
-    found = check_good_event(mdp, learner, learner.statistics.weight[0] > 0)
+    found = good_event(mdp, learner, learner.statistics.weight[0] > 0)
     assert all(found.values()), found
 
 
@@ -230,7 +199,7 @@ def test_the_good_event_at_scale_1_while_exploring(name: str, seed: int) -> None
 def test_the_good_event_at_scale_1_with_enough_data_to_say_something(name: str, seed: int) -> None:
     mdp = random_mdp(seed)
     learner = rich(mdp, GfaRfe.presets()[name], 10**10, seed)
-    found = check_good_event(mdp, learner, np.ones((3, 3, 2), dtype=bool))
+    found = good_event(mdp, learner, np.ones((3, 3, 2), dtype=bool))
     assert all(found.values()), found
     assert learner.certificate()[0] < 0.5  # so none of it was true by the clip alone
 

@@ -168,7 +168,7 @@ class GfaRfeLearner(Learner):
     def plan(self, rewards: Float[np.ndarray, "R H S A"]) -> Plan:
         """Lines 18-26, for many rewards at once, with the certificate of each."""
         b = self.planning_bonus()
-        V, policy = self._plan(rewards[None], b)
+        V, policy = self.values(rewards[None], b)
         value = self.problem.mean_start(V[:, :, 0])
         here = self.problem.mean_start(self._upper_value(policy, b))
         everywhere = self.certificate()[:, None]
@@ -185,13 +185,13 @@ class GfaRfeLearner(Learner):
         it returns is at least V~*(b).
         """
         b = self.planning_bonus()
-        V, _ = self._plan(b[:, None], b)
+        V, _ = self.values(b[:, None], b)
         return np.minimum(2 * self.problem.mean_start(V[:, 0, 0]), 1)
 
-    def _plan(
+    def values(
         self, reward: Float[np.ndarray, "#B R H S A"], b: Float[np.ndarray, "B H S A"]
     ) -> tuple[Float[np.ndarray, "B R H S"], Int[np.ndarray, "B R H S"]]:
-        """Lines 19-25."""
+        """Lines 19-25: the optimistic values of each reward, and the policy that is greedy in them."""
         (B, H, S, _), R = b.shape, reward.shape[1]
         ties = Streams(self._streams.seeds, Purpose.PLANNING)
         V, policy = np.empty((B, R, H, S)), np.empty((B, R, H, S), dtype=np.int64)

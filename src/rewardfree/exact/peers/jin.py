@@ -26,7 +26,7 @@ class Jin(Algorithm):
 
     delta: float = 0.05
     """Probability of failure in the bonus."""
-    scale: float = 0.1
+    scale: float = 0.01
     """Factor on the bonus."""
 
     def start(self, problem: Problem, streams: Streams, episodes: int) -> Learner:

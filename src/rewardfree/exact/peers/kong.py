@@ -29,7 +29,7 @@ class Kong(Algorithm):
 
     function_class: FunctionClass = field(default_factory=Tabular)
     """The class of functions."""
-    scale: float = 0.01
+    scale: float = 0.001
     """Factor on beta."""
     lam: float = 1e-3
     """lambda, of the bonus."""

@@ -25,7 +25,7 @@ class LsviRfe(Algorithm):
     Replaced: the regressions of the value's square for the variance, by the bound f on it that GFA-RFE has.
     """
 
-    scale: float = 0.1
+    scale: float = 0.03
     """beta."""
     log_cover: float = 0.05
     """In place of the logarithm of the covering number in sigma."""

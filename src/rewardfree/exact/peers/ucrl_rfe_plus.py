@@ -27,7 +27,7 @@ class UcrlRfePlus(Algorithm):
     Replaced: as in UCRL-RFE; all radii are multiplied by `scale`.
     """
 
-    scale: float = 0.01
+    scale: float = 0.001
     """Factor on beta_hat, beta_check and beta_tilde."""
     delta: float = 0.05
     """Probability of failure in the radii."""

@@ -26,7 +26,7 @@ class Wang(Algorithm):
     Replaced: c is `scale`; the paper's constant leaves every bonus at the clip. epsilon is 1/K.
     """
 
-    scale: float = 0.01
+    scale: float = 0.001
     """c in beta."""
     delta: float = 0.05
     """Probability of failure in beta."""
