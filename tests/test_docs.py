@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from rewardfree.pages import pages
 
 ROOT = Path(__file__).parent.parent
 PAGES = ["README.md", "CONTRIBUTING.md", *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
-GENERATED = {"docs/explorers.md": "explorers"}
+GENERATED = {"docs/explorers.md": "explorers", "docs/exact-algorithms.md": "algorithms"}
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -42,7 +43,7 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run_shell(code: str) -> None:
-    """Every line of a shell block: our commands in this process, make's targets as a dry run."""
+    """Every line of a shell block: our commands in this process, make's dry, scripts as far as help."""
     for line in code.replace("\\\n", " ").splitlines():
         words = shlex.split(line, comments=True)
         if not words:
@@ -51,6 +52,13 @@ def run_shell(code: str) -> None:
             assert main(words[1:]) == 0, line
         elif words[0] == "make":
             subprocess.run(["make", "-n", *words[1:]], cwd=ROOT, check=True, capture_output=True)
+        elif words[0] == "python":
+            help_ = (
+                [sys.executable, *words[1:3], "--help"]
+                if words[1] == "-m"
+                else [sys.executable, words[1], "--help"]
+            )
+            subprocess.run(help_, cwd=ROOT, check=True, capture_output=True)
         else:
             pytest.fail(f"a command that is not tested: {line}")
 
@@ -86,5 +94,20 @@ def test_links_between_pages_lead_somewhere() -> None:
 
 @pytest.mark.parametrize(("page", "role"), GENERATED.items())
 def test_generated_pages_are_what_the_code_says(page: str, role: str) -> None:
-    """After a change: rewardfree list explorers > docs/explorers.md."""
+    """After a change: rewardfree list ROLE > PAGE."""
     assert (ROOT / page).read_text(encoding="utf-8") == pages(role)
+
+
+EXAMPLES = {
+    "rf_ucrl_figure_2.py": ["--runs", "2", "--budgets", "2", "--most", "2.5"],
+    "rf_ucrl_figure_3.py": ["--side", "5", "--transitions", "200"],
+}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_draws_its_figure(name: str, tmp_path: Path) -> None:
+    out = tmp_path / "figure.png"
+    command = [sys.executable, str(ROOT / "examples" / name), *EXAMPLES[name], "--out", str(out)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert "uniform" in done.stdout
+    assert out.read_bytes().startswith(b"\x89PNG")

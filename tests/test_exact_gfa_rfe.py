@@ -290,7 +290,8 @@ def test_without_weights_and_with_b_over_h_it_is_wang_2020() -> None:
     learner = explore(mdp, Wang(scale=0.05), 25, [0, 1])
     assert isinstance(learner, WangLearner)
     d = features(mdp.problem).shape[-1]
-    gfa = started(mdp, GfaRfe(Linear(), lam=4 * d), seeds=(0, 1))  # ridge lambda/(4B^2) = 1, B = sqrt(d)
+    # with B = sqrt(d), the ridge lambda/(4B^2) is 1
+    gfa = started(mdp, GfaRfe(Linear(), scale=10, lam=4 * d), seeds=(0, 1))
     explore(mdp, Wang(scale=0.05), 25, [0, 1], lambda k, _, e: gfa.statistics.update(e, np.ones((2, H))))
     u = np.minimum(learner.beta * gfa.statistics.width(), H)
     np.testing.assert_allclose(u, learner.bonus(), atol=1e-10)
@@ -387,6 +388,8 @@ def test_contradicting_settings_get_a_clear_error() -> None:
     for settings_ in ({"scale": 0.0}, {"lam": -1.0}, {"delta": 1.0}, {"log_cover": -1.0}):
         with pytest.raises(UserError):
             dataclasses.replace(GfaRfe(), **settings_)  # type: ignore[arg-type]
+    with pytest.raises(UserError, match="lam must be at most"):
+        explore(load("riverswim-3"), GfaRfe(scale=0.01, lam=0.01), 1)
     with pytest.raises(UserError, match="0 episodes"):
         explore(load("riverswim-3"), GfaRfe(), 0)
     with pytest.raises(UserError, match="at least one seed"):

@@ -10,9 +10,14 @@ class UserError(Exception):
     """Something the user can mend. The message is one line that says what to do."""
 
 
+def near(name: str, known: Iterable[str]) -> str:
+    """What may have been meant, and what there is, as the end of a message."""
+    names = sorted(known)
+    close = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    guess = f"; did you mean {' or '.join(close)}?" if close else ";"
+    return f"{guess} known: {', '.join(names)}"
+
+
 def unknown(kind: str, name: str, known: Iterable[str], hint: str = "") -> UserError:
     """The error for a name that does not exist, with the near matches first."""
-    names = sorted(known)
-    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
-    guess = f"; did you mean {' or '.join(near)}?" if near else ";"
-    return UserError(f"unknown {kind} '{name}'{guess} known: {', '.join(names)}{hint}")
+    return UserError(f"unknown {kind} '{name}'{near(name, known)}{hint}")

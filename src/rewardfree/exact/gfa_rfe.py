@@ -37,10 +37,10 @@ class GfaRfe(Algorithm):
     Source: Zhang, Zhang, Zhou, Gu. Uncertainty-Aware Reward-Free Exploration with General Function
     Approximation. ICML 2024.
 
-    With the printed constants a cell needs some 10^7 visits before its bonus leaves the clip, and exploration
-    is uniform until then. Two knobs make it practical: `scale` on beta, and `log_cover` in place of log N_V
-    in the weights (0 turns the weighting off). The guarantee and the certificate hold at scale 1 with
-    log_cover unset; below that they are a heuristic.
+    With the printed constants a cell needs tens of millions of visits before its bonus leaves the clip, and
+    exploration is uniform until then. Two knobs make it practical: `scale` on beta, and `log_cover` in place
+    of log N_V in the weights (0 turns the weighting off). The guarantee and the certificate hold at scale 1
+    with log_cover unset; below that they are a heuristic.
     """
 
     function_class: FunctionClass = field(default_factory=Tabular)
@@ -126,6 +126,10 @@ class GfaRfeLearner(Learner):
         )
         beta = config.beta(problem, episodes)
         self.beta = config.scale * beta
+        if config.lam > (most := (2 * self.beta * config.bound) ** 2):
+            raise UserError(
+                f"lam must be at most (2 scale beta L)^2 = {most:g}, or unseen cells lose their optimism"
+            )
         if config.log_cover is None:
             self.log_cover = config.log_covers(problem, episodes, beta).V  # log N_V
         else:
