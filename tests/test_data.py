@@ -61,13 +61,17 @@ def test_names_read_the_next_state_and_before_reads_the_first(run: Path) -> None
 
 def test_every_name_a_batch_lists_can_be_read(run: Path) -> None:
     shard = Dataset.open(run).shards[0]
-    for name in shard:
+    stored = [name for name in shard if shard.names.locate(name) is not None]
+    assert {"height", "speed", "obs", "qpos", "hinge", "ball_velocity", "action", "skill"} <= set(stored)
+    for name in stored:
         assert len(shard[name]) == len(shard) == 8
     np.testing.assert_array_equal(shard["hinge"], shard["qpos"][:, 0])
     np.testing.assert_array_equal(shard["ball"], shard["qpos"][:, 1:5])
     np.testing.assert_array_equal(shard["ball_velocity"], shard["qvel"][:, 1:4])
     with pytest.raises(rf.UserError, match="unknown quantity 'sped'; did you mean speed"):
         shard["sped"]
+    with pytest.raises(rf.UserError, match="do not fit the point_mass_maze"):
+        shard["pointmass_x"]
 
 
 def test_there_is_no_reward_in_the_data(run: Path) -> None:

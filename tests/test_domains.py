@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
 from typing import Any, NamedTuple
 
+import mujoco
 import numpy as np
 import pytest
 
@@ -20,6 +21,7 @@ from rewardfree.domains.quadruped import Quadruped
 from rewardfree.domains.walker import Walker
 from rewardfree.errors import UserError
 from rewardfree.interfaces import Step
+from rewardfree.rewards.expression import parse
 from rewardfree.rewards.tolerance import tolerance
 
 DOMAINS = (Walker, Quadruped, PointMassMaze)
@@ -214,15 +216,104 @@ def test_starts_and_observations_are_the_suite_s(domain_class: Any, module: Any)
         ours = domain.step(action).state
 
 
+def walker_stand(t: Transitions) -> np.ndarray:
+    return (3 * tolerance(t["torso_height"], 1.2, np.inf, margin=0.6) + (1 + t["upright"]) / 2) / 4
+
+
+def reaching(x: np.ndarray, target: float, margin: float, value: float) -> np.ndarray:
+    return tolerance(x, target, np.inf, margin=margin, sigmoid="linear", value_at_margin=value)
+
+
+def maze_reach(t: Transitions, x: float, y: float) -> np.ndarray:
+    near: np.ndarray = tolerance(np.hypot(t["x"] - x, t["y"] - y), 0.0, 0.015, margin=0.015)
+    return near * (np.mean(1 - t["ctrl"] ** 2, axis=1) + 4) / 5
+
+
+FUNCTIONS: dict[Any, dict[str, Callable[[Transitions], np.ndarray]]] = {
+    Walker: {
+        "stand": walker_stand,
+        "walk": lambda t: walker_stand(t) * (5 * reaching(t["vx"], 1, 0.5, 0.5) + 1) / 6,
+        "run": lambda t: walker_stand(t) * (5 * reaching(t["vx"], 8, 4, 0.5) + 1) / 6,
+        "flip": lambda t: walker_stand(t) * (5 * reaching(t["angular_momentum"], 5, 5, 0) + 1) / 6,
+    },
+    Quadruped: {
+        "stand": lambda t: (1 + t["upright"]) / 2,
+        "walk": lambda t: (1 + t["upright"]) / 2 * reaching(t["vx"], 0.5, 0.5, 0.5),
+        "run": lambda t: (1 + t["upright"]) / 2 * reaching(t["vx"], 5, 5, 0.5),
+        "jump": lambda t: (1 + t["upright"]) / 2 * reaching(t["com_height"], 1, 1, 0.5),
+    },
+    PointMassMaze: {
+        "reach_top_left": partial(maze_reach, x=-0.15, y=0.15),
+        "reach_top_right": partial(maze_reach, x=0.15, y=0.15),
+        "reach_bottom_left": partial(maze_reach, x=-0.15, y=-0.15),
+        "reach_bottom_right": partial(maze_reach, x=0.15, y=-0.15),
+    },
+}
+
+
 @pytest.mark.parametrize(
     ("domain_class", "task"), [(domain, task) for domain in DOMAINS for task in PAID[domain]]
 )
-def test_rewards_come_back_from_stored_arrays(domain_class: Any, task: str) -> None:
+def test_a_task_is_the_same_as_expression_as_function_and_in_the_simulator(
+    domain_class: Any, task: str
+) -> None:
     transitions, paid = experience(domain_class)
-    assert set(domain_class.tasks) == set(paid)
+    assert set(domain_class.tasks) == set(paid) == set(FUNCTIONS[domain_class])
     assert len(transitions) >= 3000
-    np.testing.assert_allclose(domain_class.tasks[task](transitions), paid[task], rtol=0, atol=1e-5)
+    expression = parse(domain_class.tasks[task], transitions.names)(transitions)
+    np.testing.assert_allclose(expression, paid[task], rtol=0, atol=1e-5)
+    np.testing.assert_allclose(FUNCTIONS[domain_class][task](transitions), paid[task], rtol=0, atol=1e-5)
     assert np.ptp(paid[task]) > 0.4, "the episodes say nothing about this task"
+
+
+@each_domain
+def test_recomputed_quantities_are_the_simulator_s(domain_class: Any) -> None:
+    """Set to a stored state, the simulator gives the stored quantities, and what MuJoCo says of a body."""
+    transitions, _ = experience(domain_class)
+    domain = domain_class()
+    rows = np.arange(0, len(transitions.stored("qpos")), 97)
+    qpos, qvel = (transitions.stored(name)[rows] for name in ("qpos", "qvel"))
+    found = domain.recompute(domain.spec.quantities, qpos, qvel)
+    np.testing.assert_allclose(found, transitions.stored("quantities")[rows], atol=1e-5)
+    body = domain._model.body(domain._model.nbody - 1)
+    recomputed = domain.recompute(
+        [f"{body.name}_{what}" for what in ("x", "y", "z", "zz", "vx", "vz")], qpos, qvel
+    )
+    for row, position, velocity in zip(recomputed, qpos, qvel, strict=True):
+        domain._data.qpos[:], domain._data.qvel[:] = position, velocity
+        mujoco.mj_forward(domain._model, domain._data)
+        mujoco.mj_subtreeVel(domain._model, domain._data)
+        data = domain._data
+        speed = data.subtree_linvel[body.id]
+        expected = [*data.xpos[body.id], data.xmat[body.id][8], speed[0], speed[2]]
+        np.testing.assert_allclose(row, expected, atol=1e-5)
+
+
+@each_domain
+def test_every_entry_of_an_observation_has_its_name(domain_class: Any) -> None:
+    transitions, _ = experience(domain_class)
+    names = transitions.spec.observation_names
+    assert len(set(names)) == len(names) == transitions.spec.observation
+    for known, quantity in {"height": "torso_height", "upright": "upright", "vx": "vx", "y": "y"}.items():
+        if known in names and quantity in transitions.spec.quantities:
+            np.testing.assert_array_equal(transitions[f"obs_{known}"], transitions[quantity])
+    for joint in transitions.spec.joints:
+        if f"{joint}_velocity" in names:
+            np.testing.assert_allclose(
+                transitions[f"obs_{joint}_velocity"], transitions[f"{joint}_velocity"], atol=1e-6
+            )
+
+
+@pytest.mark.parametrize("domain_class", [Walker, Quadruped])
+def test_what_is_called_unseen_leaves_the_observation_as_it_is(domain_class: Any) -> None:
+    domain = domain_class()
+    domain.reset(0)
+    before = domain._observe()
+    joint = next(name for name in domain.unseen if name in domain.spec.joints)
+    start, *_ = domain.spec.joints[joint]
+    domain._data.qpos[start] += 7.0  # somewhere else in the world
+    mujoco.mj_forward(domain._model, domain._data)
+    np.testing.assert_allclose(domain._observe(), before, atol=1e-6)
 
 
 @each_domain

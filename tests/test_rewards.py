@@ -31,11 +31,14 @@ def test_a_label_lies_over_the_data_and_does_not_touch_it(small_run: rf.Dataset)
 def test_function_file_and_task_agree(small_run: rf.Dataset, tmp_path: Path) -> None:
     file = write_file(
         tmp_path / "mine.py",
-        "from rewardfree.domains.point_mass_maze import reach\n"
-        "def corner(t):\n    return reach(t, -0.15, 0.15)\n",
+        "import numpy as np\n"
+        "from rewardfree import tolerance\n"
+        "def corner(t):\n"
+        "    near = tolerance(np.hypot(t['x'] + 0.15, t['y'] - 0.15), 0, 0.015, margin=0.015)\n"
+        "    return near * ((1 - t['ctrl'] ** 2).mean(axis=1) + 4) / 5\n",
     )
     task = rf.label(small_run, "reach_top_left").reward
-    np.testing.assert_array_equal(rf.label(small_run, f"{file}:corner").reward, task)
+    np.testing.assert_allclose(rf.label(small_run, f"{file}:corner").reward, task, atol=1e-6)
     function = rf.label(small_run, lambda t: np.hypot(t["x"] + 0.15, t["y"] - 0.15) < 0.015).reward
     assert set(np.unique(function)) <= {0.0, 1.0}  # a boolean is a reward of 0 or 1
     assert (task[function == 1] >= 0.8).all()

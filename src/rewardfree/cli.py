@@ -59,7 +59,7 @@ class PlanArgs:
     run: tyro.conf.Positional[Path]
     """Folder of the run whose data to plan from."""
     reward: str
-    """A task of the domain, or path/to/file.py:function."""
+    """A task of the domain, an expression over its quantities, or path/to/file.py:function."""
     planner: str = "ddpg-twin"
     """The planner; the flags below are its own."""
     preset: str | None = None
@@ -146,7 +146,7 @@ def _plan(argv: Sequence[str]) -> None:
     args, planner = _sized(PlanArgs, "planner", argv, "plan", _plan.__doc__, _size_of(positional))
     size: SizeName = args.size or _size_of([str(args.run)])
     data = Dataset.open(args.run)
-    reward = resolve(args.reward, registry.load("domain", data.spec.domain).tasks)
+    reward = resolve(args.reward, data.spec)
     out = args.out or args.run / "plans" / reward.slug
     pipeline.plan(
         data,

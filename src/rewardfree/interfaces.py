@@ -19,7 +19,7 @@ one file with one class that inherits from its role; `registry.py` finds it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
@@ -67,6 +67,10 @@ class Spec:
     coverage: tuple[Axis, ...]
     terminates: bool = False
     """Whether episodes can end before their time limit."""
+    observation_names: tuple[str, ...] = ()
+    """Names of the observation's entries; a reward reads `obs_NAME`."""
+    unseen: tuple[str, ...] = ()
+    """Quantities and joints that are not a function of the observation: no policy can see them."""
 
 
 class State(NamedTuple):
@@ -96,7 +100,10 @@ class Domain(ABC):
     """A simulator, its named quantities and its task rewards. One file each."""
 
     spec: Spec
-    tasks: ClassVar[Mapping[str, Reward]]
+    tasks: ClassVar[Mapping[str, str | Reward]]
+    """Rewards by name: expressions in the reward language, or functions."""
+    derived: tuple[str, ...] = ()
+    """Names of further quantities that `recompute` gives."""
 
     @abstractmethod
     def reset(self, seed: int) -> State:
@@ -109,6 +116,12 @@ class Domain(ABC):
     @abstractmethod
     def render(self, height: int, width: int) -> np.ndarray:
         """A picture of the present state, uint8 [height, width, 3]."""
+
+    def recompute(
+        self, names: Sequence[str], qpos: Float[np.ndarray, "n nq"], qvel: Float[np.ndarray, "n nv"]
+    ) -> Float[np.ndarray, "n k"]:
+        """Quantities of stored states, of `spec.quantities` and of `derived`: float32, a column each."""
+        raise NotImplementedError(f"{self.spec.domain} recomputes nothing")
 
 
 class Moment(NamedTuple):

@@ -18,10 +18,11 @@ from rewardfree.data.replay import ReplayBuffer
 from rewardfree.data.transitions import Transitions
 from rewardfree.errors import UserError
 from rewardfree.explorers.gfa_rfe import GfaRfe
-from rewardfree.interfaces import Domain, Explorer, Metrics, Moment, Planner, Policy, Reward, Spec
+from rewardfree.interfaces import Domain, Explorer, Metrics, Moment, Planner, Policy, Reward
 from rewardfree.monitor import Monitor
 from rewardfree.planners.ddpg_twin import DdpgTwin
 from rewardfree.policy import ActorPolicy
+from rewardfree.rewards.labels import labels
 from rewardfree.rewards.resolve import NamedReward, resolve
 from rewardfree.rewards.support import coverage, skills, support
 from rewardfree.video import Film
@@ -127,12 +128,14 @@ class _Exploration:
         return recorder.arrays(), _mean(learned)
 
 
-def label(data: Dataset | str | Path, reward: str | Reward) -> LabelledDataset:
-    """Lay a reward over a data set; the data set itself does not change."""
+def label(data: Dataset | str | Path, reward: str | Reward, *, quiet: bool = True) -> LabelledDataset:
+    """Lay a reward over a data set; the data does not change, and the labels are kept beside it."""
     data = _dataset(data)
-    named = resolve(reward, _tasks(data.spec))
-    values = [named(shard) for shard in data.shards]
-    return LabelledDataset(data, named.name, np.concatenate(values or [np.zeros(0, np.float32)]))
+    named = resolve(reward, data.spec)
+    title = f"label {named.name}"
+    with Monitor(title, data.frames, "labels", None, quiet=quiet, tensorboard=False) as monitor:
+        values = labels(data, named, lambda done: monitor.record(done, {}, {}))
+    return LabelledDataset(data, named.name, values)
 
 
 @dataclass(frozen=True)
@@ -155,11 +158,11 @@ class Plan:
             domain, name, kind = config["domain"], config["reward"]["name"], config["reward"]["kind"]
         except (KeyError, TypeError) as error:
             raise UserError(f"{path / 'plan.json'} is damaged: {error!r}") from error
-        if reward is None and kind != "task":
+        if reward is None and kind not in ("task", "expression"):
             raise UserError(
                 f"this plan's reward is code, which is not run unasked: pass it, e.g. --reward {name}"
             )
-        named = resolve(name if reward is None else reward, registry.load("domain", domain).tasks)
+        named = resolve(name if reward is None else reward, make_domain(domain).spec)
         return cls(ActorPolicy.load(path / "policy.safetensors"), domain, named, path)
 
 
@@ -181,8 +184,8 @@ def plan(
     data = _dataset(data)
     if not data.frames:
         raise UserError(f"{data.path} holds no complete episode to plan from")
-    named = resolve(reward, _tasks(data.spec))
-    labelled = label(data, named)
+    named = resolve(reward, data.spec)
+    labelled = label(data, named, quiet=quiet)
     folder = None
     if out is not None:
         config = {
@@ -267,7 +270,7 @@ def rollout(
 def inspect(data: Dataset | str | Path, rewards: list[str | Reward] | None = None) -> dict[str, Any]:
     """What the data holds: its size, where it has been, and how much of each reward it has seen."""
     data = _dataset(data)
-    asked = list(_tasks(data.spec)) if rewards is None else rewards
+    asked = list(registry.load("domain", data.spec.domain).tasks) if rewards is None else rewards
     labelled = [label(data, reward) for reward in asked]
     return {
         "run": str(data.path),
@@ -284,10 +287,6 @@ def make_domain(name: str) -> Domain:
     """A simulator of the named domain."""
     domain: Domain = registry.load("domain", name)()
     return domain
-
-
-def _tasks(spec: Spec) -> dict[str, Reward]:
-    return dict(registry.load("domain", spec.domain).tasks)
 
 
 def _dataset(data: Dataset | str | Path) -> Dataset:

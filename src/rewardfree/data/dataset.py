@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from rewardfree.data import files
+from rewardfree.data.derived import Derived
 from rewardfree.data.transitions import STATE_ARRAYS, STEP_ARRAYS, Transitions
 from rewardfree.errors import UserError
 from rewardfree.interfaces import Axis, Spec, State, Step
@@ -87,12 +90,25 @@ class DatasetWriter:
 class Dataset:
     """Whole episodes, read through memory maps, read-only. There is no reward in it."""
 
-    def __init__(self, path: Path, spec: Spec, shards: Sequence[Transitions]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        spec: Spec,
+        shards: Sequence[tuple[Int[np.ndarray, " E"], Mapping[str, np.ndarray]]],
+        digest: str,
+    ) -> None:
+        """`shards` are episode lengths and stored arrays; `digest` stands for all that they hold."""
         self.path = path
         self.spec = spec
-        self.shards = tuple(shards)
+        self.digest = digest
+        self.derived = Derived(spec.domain, path / "data", [arrays for _, arrays in shards], digest)
+        starts = np.cumsum([0, *(len(arrays["qpos"]) for _, arrays in shards)])
+        self.shards = tuple(
+            Transitions(spec, arrays, lengths, partial(self._derive, int(start), len(arrays["qpos"])))
+            for start, (lengths, arrays) in zip(starts[:-1], shards, strict=True)
+        )
         self.lengths: Int[np.ndarray, " E"] = np.concatenate(
-            [shard.lengths for shard in shards] or [np.zeros(0, np.int64)]
+            [lengths for lengths, _ in shards] or [np.zeros(0, np.int64)]
         )
 
     @classmethod
@@ -109,10 +125,11 @@ class Dataset:
             if manifest["format"] > FORMAT:
                 raise UserError(f"{folder} was written by a newer version of rewardfree: upgrade to read it")
             spec = spec_from_json(manifest["spec"])
-            shards = [_open_shard(folder, spec, entry) for entry in manifest["shards"]]
+            shards = [_open_shard(folder, entry) for entry in manifest["shards"]]
+            digest = hashlib.sha256("".join(entry["sha256"] for entry in manifest["shards"]).encode())
         except (KeyError, TypeError, ValueError) as error:
             raise UserError(f"{folder / 'manifest.json'} is damaged: {error!r}") from error
-        return cls(Path(path), spec, shards)
+        return cls(Path(path), spec, shards, digest.hexdigest())
 
     @property
     def frames(self) -> int:
@@ -130,6 +147,9 @@ class Dataset:
     def values(self, name: str) -> np.ndarray:
         """A named quantity over all transitions, as a reward sees it."""
         return np.concatenate([shard[name] for shard in self.shards])
+
+    def _derive(self, start: int, rows: int, name: str) -> np.ndarray:
+        return self.derived[name][start : start + rows]
 
     def __repr__(self) -> str:
         return f"Dataset({self.path}: {self.spec.domain}, {self.frames} frames, {self.episodes} episodes)"
@@ -151,10 +171,12 @@ def spec_from_json(value: Mapping[str, Any]) -> Spec:
     fields["quantities"] = tuple(fields["quantities"])
     fields["joints"] = {name: tuple(bounds) for name, bounds in fields["joints"].items()}
     fields["coverage"] = tuple(Axis(**axis) for axis in fields["coverage"])
+    for name in ("observation_names", "unseen"):
+        fields[name] = tuple(fields.get(name, ()))
     return Spec(**fields)
 
 
-def _open_shard(folder: Path, spec: Spec, entry: Mapping[str, Any]) -> Transitions:
+def _open_shard(folder: Path, entry: Mapping[str, Any]) -> tuple[np.ndarray, Mapping[str, np.ndarray]]:
     name = entry["file"]
     if not re.fullmatch(r"shard-\d+\.safetensors", name):
         raise UserError(f"{folder / 'manifest.json'} names a file outside the data set: {name!r}")
@@ -169,4 +191,4 @@ def _open_shard(folder: Path, spec: Spec, entry: Mapping[str, Any]) -> Transitio
     for array in (*STATE_ARRAYS, *STEP_ARRAYS):
         if array not in arrays or len(arrays[array]) != (states if array in STATE_ARRAYS else frames):
             raise UserError(f"{path} does not fit the manifest at '{array}'")
-    return Transitions(spec, arrays, lengths)
+    return lengths, arrays

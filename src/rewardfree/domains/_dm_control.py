@@ -6,7 +6,7 @@ import importlib
 import os
 import sys
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from ctypes.util import find_library
 from typing import Any, ClassVar
 
@@ -17,6 +17,17 @@ from rewardfree.errors import UserError
 from rewardfree.interfaces import Axis, Domain, Reward, Spec, State, Step
 
 EPISODE_LENGTH = 1000
+
+_OF_A_BODY = {
+    "x": ("xpos", 0),
+    "y": ("xpos", 1),
+    "z": ("xpos", 2),
+    "zz": ("xmat", 8),  # 1 upright, -1 upside down
+    "vx": ("subtree_linvel", 0),  # of the body and all that hangs on it
+    "vy": ("subtree_linvel", 1),
+    "vz": ("subtree_linvel", 2),
+}
+"""Where MuJoCo keeps what can be said of every body, in the world's frame: BODY_x and so on."""
 
 NO_PICTURES = (
     "no OpenGL back-end for pictures: install libEGL (Debian, Ubuntu: apt install libegl1) and set "
@@ -49,7 +60,9 @@ class DmControl(Domain):
     camera: ClassVar[str]
     quantities: ClassVar[tuple[str, ...]]
     coverage: ClassVar[tuple[Axis, ...]]
-    tasks: ClassVar[Mapping[str, Reward]]
+    tasks: ClassVar[Mapping[str, str | Reward]]
+    observation_names: ClassVar[tuple[str, ...]] = ()
+    unseen: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, physics: Any, control_timestep: float) -> None:
         self._physics = physics
@@ -70,7 +83,11 @@ class DmControl(Domain):
             quantities=self.quantities,
             joints=self._joints(),
             coverage=self.coverage,
+            observation_names=self.observation_names,
+            unseen=self.unseen,
         )
+        self._bodies = {self._model.body(i).name: i for i in range(1, self._model.nbody)}
+        self.derived = tuple(f"{body}_{what}" for body in self._bodies for what in _OF_A_BODY)
 
     def reset(self, seed: int) -> State:
         """Start an episode; the start depends on the seed alone."""
@@ -98,6 +115,39 @@ class DmControl(Domain):
         except (RuntimeError, importlib.import_module("mujoco").FatalError) as error:
             raise UserError(NO_PICTURES) from error
         return np.asarray(self._physics.render(height, width, camera_id=self.camera))
+
+    def recompute(
+        self, names: Sequence[str], qpos: Float[np.ndarray, "n nq"], qvel: Float[np.ndarray, "n nv"]
+    ) -> Float[np.ndarray, "n k"]:
+        """Positions and velocities need no contacts and no forces, so only those stages of MuJoCo are run."""
+        mujoco, model, data = importlib.import_module("mujoco"), self._model, self._data
+        if qpos.shape[1] != model.nq or qvel.shape[1] != model.nv:
+            raise UserError(
+                f"the stored states do not fit the {self.name} of this version: nothing to recompute"
+            )
+        columns = [self._column(name) for name in names]
+        found = np.empty((len(qpos), len(names)), np.float32)
+        for row, position, velocity in zip(found, qpos, qvel, strict=True):
+            data.qpos[:], data.qvel[:] = position, velocity
+            mujoco.mj_kinematics(model, data)
+            mujoco.mj_comPos(model, data)
+            mujoco.mj_comVel(model, data)
+            mujoco.mj_subtreeVel(model, data)
+            mujoco.mj_sensorPos(model, data)
+            mujoco.mj_sensorVel(model, data)
+            row[:] = [column() for column in columns]
+        return found
+
+    def _column(self, name: str) -> Callable[[], float]:
+        """How to read a name once the simulator is set."""
+        if name in self.quantities:
+            where = self.quantities.index(name)
+            return lambda: self._measure()[where]
+        body, _, what = name.rpartition("_")
+        view = _OF_A_BODY[what]
+        row = self._bodies[body]
+        array, column = getattr(self._data, view[0])[row], view[1]
+        return lambda: array[column]
 
     @abstractmethod
     def _prepare(self) -> None:

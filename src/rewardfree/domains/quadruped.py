@@ -3,50 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float
 
 from rewardfree.domains._dm_control import DmControl, load
 from rewardfree.interfaces import Axis, Reward
-from rewardfree.rewards.tolerance import tolerance
-
-if TYPE_CHECKING:
-    from rewardfree.data.transitions import Transitions
 
 WALK_SPEED = 0.5  # m/s
 RUN_SPEED = 5.0  # m/s
 JUMP_HEIGHT = 1.0  # m
 
+LEGS = ("front_left", "front_right", "back_right", "back_left")
+HINGES = tuple(f"{joint}_{leg}" for leg in LEGS for joint in ("yaw", "pitch", "knee", "ankle"))
+ACTUATORS = tuple(f"{what}_{leg}" for leg in LEGS for what in ("yaw", "lift", "extend"))
+
 ZZ = 8  # column of a rotation matrix stored as a row of nine
 
 
-def stand(t: Transitions) -> Float[np.ndarray, " n"]:
-    """U = (1 + upright) / 2."""
-    return tolerance(t["upright"], 1.0, np.inf, margin=2.0, sigmoid="linear", value_at_margin=0.0)
+UPRIGHT = "(1 + upright) / 2"
 
 
-def walk(t: Transitions) -> Float[np.ndarray, " n"]:
-    """U m, with m = 1 from 0.5 m/s on."""
-    return _upright_and(t, "vx", WALK_SPEED)
-
-
-def run(t: Transitions) -> Float[np.ndarray, " n"]:
-    """U m, with m = 1 from 5 m/s on."""
-    return _upright_and(t, "vx", RUN_SPEED)
-
-
-def jump(t: Transitions) -> Float[np.ndarray, " n"]:
-    """U m, with m = 1 from a centre of mass at 1 m on."""
-    return _upright_and(t, "com_height", JUMP_HEIGHT)
-
-
-def _upright_and(t: Transitions, quantity: str, target: float) -> Float[np.ndarray, " n"]:
+def upright_and(quantity: str, target: float) -> str:
     """U m, with m = 1 from the target on and 0.5 at zero."""
-    m = tolerance(t[quantity], target, np.inf, margin=target, sigmoid="linear", value_at_margin=0.5)
-    reward: np.ndarray = stand(t) * m
-    return reward
+    m = f"tolerance({quantity}, {target}, inf, margin={target}, sigmoid=linear, value_at_margin=0.5)"
+    return f"{UPRIGHT} * {m}"
 
 
 class Quadruped(DmControl):
@@ -60,7 +42,20 @@ class Quadruped(DmControl):
         Axis("com_height", 0.0, 1.5, 15),
         Axis("vx", -3.0, 3.0, 12),
     )
-    tasks: ClassVar[Mapping[str, Reward]] = {"stand": stand, "walk": walk, "run": run, "jump": jump}
+    observation_names = (
+        *(f"{joint}_{what}" for what in ("angle", "velocity") for joint in HINGES),
+        *(f"{actuator}_state" for actuator in ACTUATORS),
+        *("vx", "vy", "vz", "upright"),
+        *(f"{sensor}_{axis}" for sensor in ("accelerometer", "gyro") for axis in "xyz"),
+        *(f"{what}_{leg}_{axis}" for what in ("force", "torque") for leg in LEGS for axis in "xyz"),
+    )
+    unseen = ("com_height", "root", "root_velocity")  # where it is in the world, and which way it faces
+    tasks: ClassVar[Mapping[str, str | Reward]] = {
+        "stand": UPRIGHT,
+        "walk": upright_and("vx", WALK_SPEED),
+        "run": upright_and("vx", RUN_SPEED),
+        "jump": upright_and("com_height", JUMP_HEIGHT),
+    }
 
     def __init__(self) -> None:
         self._suite = load("suite.quadruped")

@@ -3,56 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float
 
 from rewardfree.domains._dm_control import DmControl, load
 from rewardfree.interfaces import Axis, Reward
-from rewardfree.rewards.tolerance import tolerance
-
-if TYPE_CHECKING:
-    from rewardfree.data.transitions import Transitions
 
 STAND_HEIGHT = 1.2  # m
 WALK_SPEED = 1.0  # m/s
 RUN_SPEED = 8.0  # m/s
 SPIN = 5.0  # kg m^2/s
 
+BODIES = ("torso", "right_thigh", "right_leg", "right_foot", "left_thigh", "left_leg", "left_foot")
+JOINTS = (
+    *("rootz", "rootx", "rooty"),
+    *(f"{side}_{joint}" for side in ("right", "left") for joint in ("hip", "knee", "ankle")),
+)
+
 XX, XZ, ZZ = 0, 2, 8  # columns of a rotation matrix stored as a row of nine
 
 
-def stand(t: Transitions) -> Float[np.ndarray, " n"]:
-    """S = (3 standing + upright) / 4."""
-    standing = tolerance(t["torso_height"], STAND_HEIGHT, np.inf, margin=STAND_HEIGHT / 2)
-    upright = (1 + t["upright"]) / 2
-    return (3 * standing + upright) / 4
+# S = (3 standing + upright) / 4, and S (5 m + 1) / 6 where m is 1 once it moves as wanted
+STAND = (
+    f"(3 * tolerance(torso_height, {STAND_HEIGHT}, inf, margin={STAND_HEIGHT / 2}) + (1 + upright) / 2) / 4"
+)
 
 
-def walk(t: Transitions) -> Float[np.ndarray, " n"]:
-    """S (5 m + 1) / 6, with m = 1 from 1 m/s on."""
-    return _moving(t, _speed(t, WALK_SPEED))
-
-
-def run(t: Transitions) -> Float[np.ndarray, " n"]:
-    """S (5 m + 1) / 6, with m = 1 from 8 m/s on."""
-    return _moving(t, _speed(t, RUN_SPEED))
-
-
-def flip(t: Transitions) -> Float[np.ndarray, " n"]:
-    """S (5 m + 1) / 6, with m = 1 from an angular momentum of 5 on, and 0 without one."""
-    m = tolerance(t["angular_momentum"], SPIN, np.inf, margin=SPIN, sigmoid="linear", value_at_margin=0.0)
-    return _moving(t, m)
-
-
-def _speed(t: Transitions, target: float) -> Float[np.ndarray, " n"]:
-    return tolerance(t["vx"], target, np.inf, margin=target / 2, sigmoid="linear", value_at_margin=0.5)
-
-
-def _moving(t: Transitions, m: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
-    reward: np.ndarray = stand(t) * (5 * m + 1) / 6
-    return reward
+def moving(quantity: str, target: float, margin: float, value_at_margin: float) -> str:
+    """Standing, and five sixths of it for a quantity that reaches its target."""
+    settings = f"margin={margin}, sigmoid=linear, value_at_margin={value_at_margin}"
+    return f"{STAND} * (5 * tolerance({quantity}, {target}, inf, {settings}) + 1) / 6"
 
 
 class Walker(DmControl):
@@ -66,7 +48,18 @@ class Walker(DmControl):
         Axis("upright", -1.0, 1.0, 10),
         Axis("vx", -4.0, 4.0, 16),
     )
-    tasks: ClassVar[Mapping[str, Reward]] = {"stand": stand, "walk": walk, "run": run, "flip": flip}
+    observation_names = (
+        *(f"{body}_{axis}" for body in BODIES for axis in ("xx", "xz")),
+        "height",
+        *(f"{joint}_velocity" for joint in JOINTS),
+    )
+    unseen = ("rootx",)  # how far it has come
+    tasks: ClassVar[Mapping[str, str | Reward]] = {
+        "stand": STAND,
+        "walk": moving("vx", WALK_SPEED, WALK_SPEED / 2, 0.5),
+        "run": moving("vx", RUN_SPEED, RUN_SPEED / 2, 0.5),
+        "flip": moving("angular_momentum", SPIN, SPIN, 0.0),
+    }
 
     def __init__(self) -> None:
         self._suite = load("suite.walker")

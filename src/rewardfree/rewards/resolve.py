@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -12,9 +12,11 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float
 
-from rewardfree.data.transitions import Transitions
+from rewardfree import registry
+from rewardfree.data.transitions import Names, Transitions
 from rewardfree.errors import UserError, unknown
-from rewardfree.interfaces import Reward
+from rewardfree.interfaces import Reward, Spec
+from rewardfree.rewards.expression import parse
 
 
 @dataclass(frozen=True)
@@ -22,16 +24,17 @@ class NamedReward:
     """A reward with the name it is known by."""
 
     name: str
-    kind: Literal["task", "file", "callable"]
+    kind: Literal["task", "expression", "file", "callable"]
     function: Reward
+    source: str | None = None
+    """What the values depend on besides the data, as text; None if that cannot be told."""
 
     @property
     def slug(self) -> str:
-        """The name as a folder's name."""
-        return (
-            re.sub(r"[^A-Za-z0-9_.-]+", "-", Path(self.name).name.replace(".py:", "-")).strip("-.")
-            or "reward"
-        )
+        """The name as a folder's name; expressions that look alike in letters get different ones."""
+        name = Path(self.name).name.replace(".py:", "-") if self.kind == "file" else self.name
+        words = re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-.")[:60] or "reward"
+        return f"{words}-{_digest(self.name)[:6]}" if self.kind == "expression" else words
 
     def __call__(self, transitions: Transitions) -> Float[np.ndarray, " n"]:
         """float32, one per transition. Raises UserError if the function does not give that."""
@@ -56,18 +59,32 @@ class NamedReward:
         return value
 
 
-def resolve(reward: str | Reward | NamedReward, tasks: Mapping[str, Reward]) -> NamedReward:
-    """A task's name, `path/to/file.py:function`, or a callable."""
+def resolve(reward: str | Reward | NamedReward, spec: Spec) -> NamedReward:
+    """A task's name, `path/to/file.py:function`, an expression, or a callable."""
     if isinstance(reward, NamedReward):
         return reward
-    if callable(reward):
+    if not isinstance(reward, str):
         return NamedReward(getattr(reward, "__name__", "reward").strip("<>"), "callable", reward)
+    tasks, names = registry.load("domain", spec.domain).tasks, Names(spec)
     if reward in tasks:
-        return NamedReward(reward, "task", tasks[reward])
+        task = tasks[reward]
+        if not isinstance(task, str):
+            return NamedReward(reward, "task", task)
+        return NamedReward(reward, "task", parse(task, names), source=task)
     file, colon, function = reward.rpartition(":")
     if colon and file.endswith(".py"):
-        return NamedReward(reward, "file", _function_in(Path(file), function))
-    raise unknown("reward", reward, tasks, "; or give path/to/file.py:function")
+        return NamedReward(reward, "file", _function_in(Path(file), function), _source(Path(file), function))
+    if reward.isidentifier() and reward not in names:  # one word is a task or a quantity that was misspelt
+        raise unknown("reward", reward, [*tasks, *names], "; or an expression, or path/to/file.py:function")
+    return NamedReward(reward, "expression", parse(reward, names), source=reward)
+
+
+def _source(path: Path, function: str) -> str:
+    return f"{function} in {_digest(path.read_text(encoding='utf-8', errors='replace'))}"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _function_in(path: Path, name: str) -> Reward:
