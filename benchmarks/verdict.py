@@ -15,9 +15,9 @@ from typing import Any
 
 import rewardfree as rf
 from rewardfree import registry
+from rewardfree.demo import PLANNER
 from rewardfree.interfaces import Explorer
 
-PLANNER = replace(rf.DdpgTwin(), hidden=128, batch=128, learning_rate=3e-4)
 UPDATES, EPISODES = 8000, 5
 
 _MAZE = rf.resize(rf.GfaRfe(oracle=rf.Elliptical(features=256, length_scale=1.0)), "tiny")
@@ -36,6 +36,8 @@ EXPLORERS: dict[str, dict[str, Explorer]] = {
         for domain in ("walker", "quadruped")
     },
 }
+_WALKING = rf.DdpgTwin(hidden=128, batch=128, learning_rate=3e-4)
+PLANNERS = {"point_mass_maze": PLANNER, "walker": _WALKING, "quadruped": _WALKING}
 FRAMES = {"point_mass_maze": 100_000, "walker": 50_000, "quadruped": 50_000}
 FURTHER: dict[str, tuple[str, ...]] = {
     "point_mass_maze": (
@@ -84,7 +86,8 @@ def collect(domain: str, quality: str, runs: Path) -> Path:
 def row(run: Path, reward: str) -> dict[str, Any]:
     """Plan for a reward and run the plan."""
     data = rf.Dataset.open(run)
-    plan = rf.plan(data, reward, PLANNER, updates=UPDATES, seed=0, quiet=False)
+    planner = PLANNERS[data.spec.domain]
+    plan = rf.plan(data, reward, planner, updates=UPDATES, seed=0, quiet=False)
     return {"run": run.name, "reward": reward, "returns": rf.evaluate(plan, episodes=EPISODES).returns}
 
 

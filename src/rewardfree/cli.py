@@ -21,6 +21,7 @@ from rewardfree.errors import UserError, unknown
 from rewardfree.exact.cli import exact
 from rewardfree.exact.mdps import MDPS
 from rewardfree.pages import pages, plural
+from rewardfree.rewards.page import lines
 from rewardfree.rewards.resolve import resolve
 from rewardfree.sizes import SIZES, SizeName, resize
 
@@ -104,6 +105,18 @@ class InspectArgs:
     """Folder of the run."""
     reward: tuple[str, ...] = ()
     """Rewards to look for in the data; the domain's tasks by default."""
+    html: Path | None = None
+    """Write the page with its plots to this file."""
+    json: bool = False
+    """Print one JSON object."""
+
+
+@dataclass(frozen=True)
+class CheckArgs:
+    """Flags of `check`."""
+
+    run: tyro.conf.Positional[Path]
+    """Folder of the run."""
     json: bool = False
     """Print one JSON object."""
 
@@ -173,22 +186,31 @@ def _evaluate(argv: Sequence[str]) -> None:
 
 
 def _inspect(argv: Sequence[str]) -> None:
-    """Show what a run's data holds: coverage, and how much of each reward it has seen."""
+    """Can this data solve it? Coverage, how much of each reward it has seen, a verdict, and its plans."""
     args = read(InspectArgs, argv, "inspect", _inspect.__doc__)
-    found = pipeline.inspect(args.run, list(args.reward) or None)
-    table = Table("reward", "mean", "max", "share non-zero")
-    for name, row in found["rewards"].items():
-        table.add_row(name, f"{row['mean']:.4f}", f"{row['max']:.4f}", f"{row['nonzero']:.2%}")
-    cover = found["coverage"]
-    text = (
-        f"{found['domain']}: {found['frames']} frames in {found['episodes']} episodes\n"
-        f"coverage: {cover['cells']} of {cover['of']} cells of {' x '.join(cover['quantities'])}"
-    )
-    if found["skills"]["length"]:
-        text += (
-            f"\nskills: {found['skills']['distinct']} different ones of length {found['skills']['length']}"
+    found = pipeline.inspect(args.run, list(args.reward) or None, args.html)
+    if args.html is not None:
+        found["html"] = str(args.html)
+    show(found, args.json, "\n".join(lines(found)))
+
+
+def _check(argv: Sequence[str]) -> None:
+    """Verify a run's checksums, and repeat sampled episodes with the installed simulator."""
+    args = read(CheckArgs, argv, "check", _check.__doc__)
+    found = pipeline.check(args.run)
+    text = [f"{found['shards']} shards, {found['episodes']} episodes, {found['frames']} frames: intact"]
+    if (proven := found["round_trip"]["shards"]) > 0:
+        text.append(
+            f"round trip proven when {proven} of {found['shards']} shards were written,"
+            f" largest error of a reward {found['round_trip']['worst']:.2g}"
         )
-    show(found, args.json, text, table)
+    recorded, installed = found["versions"]["recorded"], found["versions"]["installed"]
+    changed = [f"{name} {recorded[name]} -> {installed[name]}" for name in found["changed"]]
+    text.append(f"versions: {', '.join(changed) if changed else 'those it was recorded with'}")
+    for one in found["repeated"]:
+        same = "repeats" if one["same_until"] == one["steps"] else f"drifts after {one['same_until']} steps"
+        text.append(f"episode {one['episode']} {same}: positions differ by {one['drift']:.2g} at most")
+    show(found, args.json, "\n".join(text))
 
 
 def _list(argv: Sequence[str]) -> None:
@@ -237,6 +259,7 @@ COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
     "plan": _plan,
     "evaluate": _evaluate,
     "inspect": _inspect,
+    "check": _check,
     "list": _list,
     "exact": exact,
     "demo": _demo,

@@ -117,6 +117,12 @@ class Domain(ABC):
     def render(self, height: int, width: int) -> np.ndarray:
         """A picture of the present state, uint8 [height, width, 3]."""
 
+    def restore(
+        self, qpos: Float[np.ndarray, " nq"], qvel: Float[np.ndarray, " nv"], act: Float[np.ndarray, " na"]
+    ) -> None:
+        """Set the simulator to the first state of a stored episode, as `reset` left it."""
+        raise NotImplementedError(f"{self.spec.domain} cannot be set to a stored state")
+
     def recompute(
         self, names: Sequence[str], qpos: Float[np.ndarray, "n nq"], qvel: Float[np.ndarray, "n nv"]
     ) -> Float[np.ndarray, "n k"]:

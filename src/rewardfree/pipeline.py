@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from rewardfree import registry
-from rewardfree.data import files
+from rewardfree.data import files, trust
 from rewardfree.data.dataset import Dataset, DatasetWriter, LabelledDataset, Recorder, versions
 from rewardfree.data.replay import ReplayBuffer
 from rewardfree.data.transitions import Transitions
@@ -23,8 +23,9 @@ from rewardfree.monitor import Monitor
 from rewardfree.planners.ddpg_twin import DdpgTwin
 from rewardfree.policy import ActorPolicy
 from rewardfree.rewards.labels import labels
+from rewardfree.rewards.page import write_page
 from rewardfree.rewards.resolve import NamedReward, resolve
-from rewardfree.rewards.support import coverage, skills, support
+from rewardfree.rewards.support import against_random, coverage, skills, support, unseen
 from rewardfree.video import Film
 
 _EXPLORE, _EVALUATE = 0, 1
@@ -58,7 +59,7 @@ def explore(
         "size": size,
     }
     run = _claim(Path(out), "run.json", "run", config)
-    writer = DatasetWriter(run / "data", simulator.spec)
+    writer = DatasetWriter(run / "data", simulator.spec, trust.prover(simulator.spec))
     buffer = ReplayBuffer(simulator.spec, frames, explorer.nstep, explorer.gamma, explorer.skills)
     title = f"explore {domain} with {registry.name_of(explorer)}"
     with Monitor(title, frames, "frames", run, quiet=quiet, tensorboard=tensorboard) as monitor:
@@ -267,20 +268,67 @@ def rollout(
     return Transitions(simulator.spec, recorder.arrays(), np.array([len(recorder)]))
 
 
-def inspect(data: Dataset | str | Path, rewards: list[str | Reward] | None = None) -> dict[str, Any]:
-    """What the data holds: its size, where it has been, and how much of each reward it has seen."""
+def inspect(
+    data: Dataset | str | Path, rewards: list[str | Reward] | None = None, html: str | Path | None = None
+) -> dict[str, Any]:
+    """Can this data solve it? Where it has been, what it saw of each reward, a verdict, and its plans."""
     data = _dataset(data)
     asked = list(registry.load("domain", data.spec.domain).tasks) if rewards is None else rewards
-    labelled = [label(data, reward) for reward in asked]
-    return {
+    named = [resolve(reward, data.spec) for reward in asked]
+    labelled = [label(data, reward) for reward in named]
+    found = {
         "run": str(data.path),
         "domain": data.spec.domain,
         "frames": data.frames,
         "episodes": data.episodes,
-        "coverage": coverage(data),
+        "coverage": coverage(data) | ({"reference": against_random(data)} if data.frames else {}),
         "skills": skills(data),
-        "rewards": {item.name: support(item) for item in labelled},
+        "rewards": {
+            reward.name: support(over)
+            | {"unseen": unseen(reward, data.spec), "plan": _inspect_plan(data, reward)}
+            for reward, over in zip(named, labelled, strict=True)
+        },
     }
+    if html is not None:
+        write_page(Path(html), found, data, labelled)
+    return found
+
+
+def _inspect_plan(data: Dataset, reward: NamedReward, episodes: int = 2) -> dict[str, Any] | None:
+    """Is the plan outside the data? The critics' disagreement along its own trajectories and on the data."""
+    folder = data.path / "plans" / reward.slug
+    if (
+        not (folder / "plan.json").is_file()
+        or files.read_json(folder / "plan.json").get("status") != "complete"
+    ):
+        return None
+    policy, simulator = ActorPolicy.load(folder / "policy.safetensors"), make_domain(data.spec.domain)
+    paths = [
+        rollout(simulator, policy, _simulator_seed(np.random.default_rng([0, _EVALUATE, number])))
+        for number in range(episodes)
+    ]
+    found: dict[str, Any] = {
+        "path": str(folder),
+        "return": float(np.mean([reward(path).sum() for path in paths])),
+    }
+    taken = np.linspace(0, data.frames - 1, min(data.frames, 5000)).astype(int)
+    there = policy.disagreement(
+        np.concatenate([shard.before("obs") for shard in data.shards])[taken], data.values("action")[taken]
+    )
+    if there is None:
+        return found | {"outside": None}
+    along = [policy.disagreement(path.before("obs"), path["action"]) for path in paths]
+    here = np.concatenate([part for part in along if part is not None])
+    usual = float(np.quantile(there, 0.95))
+    return found | {
+        "disagreement": {"plan": float(np.median(here)), "data": float(np.median(there)), "data_95": usual},
+        "outside": float((here > usual).mean()),
+    }
+
+
+def check(data: Dataset | str | Path) -> dict[str, Any]:
+    """Is the data whole, and does the installed simulator still repeat it?"""
+    return trust.check(_dataset(data))
 
 
 def make_domain(name: str) -> Domain:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import metadata
@@ -52,11 +52,16 @@ class Recorder:
         return states | dict(zip(STEP_ARRAYS, steps, strict=True))
 
 
+Prove = Callable[[Mapping[str, np.ndarray], Int[np.ndarray, " E"]], float]
+"""From a shard's arrays and episode lengths to the largest error of its round trip."""
+
+
 class DatasetWriter:
     """Appends episodes; every so many frames they become a shard, and the manifest names it."""
 
-    def __init__(self, folder: Path, spec: Spec) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, spec: Spec, prove: Prove | None = None) -> None:
+        """`prove` looks at every shard before it is written, and its finding goes into the manifest."""
+        self._folder, self._prove = folder, prove
         self._pending: list[dict[str, np.ndarray]] = []
         self._manifest: dict[str, Any] = {
             "format": FORMAT,
@@ -81,8 +86,10 @@ class DatasetWriter:
         arrays = {
             key: np.concatenate([episode[key] for episode in self._pending]) for key in self._pending[0]
         }
+        proof = {} if self._prove is None else {"round_trip": self._prove(arrays, np.array(lengths))}
         size, digest = files.write_arrays(self._folder / name, arrays)
-        self._manifest["shards"].append({"file": name, "bytes": size, "sha256": digest, "lengths": lengths})
+        entry = {"file": name, "bytes": size, "sha256": digest, "lengths": lengths, **proof}
+        self._manifest["shards"].append(entry)
         files.write_json(self._folder / "manifest.json", self._manifest)
         self._pending = []
 
@@ -96,8 +103,10 @@ class Dataset:
         spec: Spec,
         shards: Sequence[tuple[Int[np.ndarray, " E"], Mapping[str, np.ndarray]]],
         digest: str,
+        manifest: Mapping[str, Any],
     ) -> None:
         """`shards` are episode lengths and stored arrays; `digest` stands for all that they hold."""
+        self.manifest = manifest
         self.path = path
         self.spec = spec
         self.digest = digest
@@ -129,7 +138,7 @@ class Dataset:
             digest = hashlib.sha256("".join(entry["sha256"] for entry in manifest["shards"]).encode())
         except (KeyError, TypeError, ValueError) as error:
             raise UserError(f"{folder / 'manifest.json'} is damaged: {error!r}") from error
-        return cls(Path(path), spec, shards, digest.hexdigest())
+        return cls(Path(path), spec, shards, digest.hexdigest(), manifest)
 
     @property
     def frames(self) -> int:

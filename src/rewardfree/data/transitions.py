@@ -24,11 +24,11 @@ class Names(Collection[str]):
     """Everything that a reward may read of a domain. What must ask the simulator is asked last."""
 
     def __init__(self, spec: Spec) -> None:
-        self._spec = spec
+        self.spec = spec
 
     def locate(self, name: str) -> tuple[str, int | slice | None] | None:
         """The stored array that holds a name, and which of its columns; None if it is not stored."""
-        spec = self._spec
+        spec = self.spec
         if name in spec.quantities:
             return "quantities", spec.quantities.index(name)
         array = _ALIASES.get(name, name)
@@ -51,7 +51,7 @@ class Names(Collection[str]):
         """Names that the simulator recomputes from stored states, and quantities that are not stored."""
         from rewardfree.data.derived import simulator
 
-        domain = simulator(self._spec.domain)
+        domain = simulator(self.spec.domain)
         further = (*domain.spec.quantities, *domain.derived)
         return tuple(name for name in further if self.locate(name) is None)
 
@@ -59,7 +59,7 @@ class Names(Collection[str]):
         return isinstance(name, str) and (self.locate(name) is not None or name in self.derived)
 
     def __iter__(self) -> Iterator[str]:
-        spec = self._spec
+        spec = self.spec
         yield from spec.quantities
         yield from ("obs", "qpos", "qvel", "act", *STEP_ARRAYS)
         yield from spec.joints

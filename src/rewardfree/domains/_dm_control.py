@@ -116,6 +116,13 @@ class DmControl(Domain):
             raise UserError(NO_PICTURES) from error
         return np.asarray(self._physics.render(height, width, camera_id=self.camera))
 
+    def restore(
+        self, qpos: Float[np.ndarray, " nq"], qvel: Float[np.ndarray, " nv"], act: Float[np.ndarray, " na"]
+    ) -> None:
+        """Set the simulator to the first state of a stored episode, as `reset` left it."""
+        with self._physics.reset_context():
+            self._data.qpos[:], self._data.qvel[:], self._data.act[:] = qpos, qvel, act
+
     def recompute(
         self, names: Sequence[str], qpos: Float[np.ndarray, "n nq"], qvel: Float[np.ndarray, "n nv"]
     ) -> Float[np.ndarray, "n k"]:

@@ -53,7 +53,7 @@ class DdpgFamily(ActorCritic, Planner):
             chunk = keys[done : done + CHUNK]
             agent, metrics = self._updates(agent, replay, chunk)
             report(done + len(chunk), metrics)
-        return ActorPolicy(agent.actor, agent.seen)
+        return ActorPolicy(agent.actor, agent.seen, agent.critics)
 
     @partial(jax.jit, static_argnums=0, donate_argnums=1)
     def _updates(self, agent: Agent, replay: Replay, keys: PRNGKeyArray) -> tuple[Agent, Metrics]:

