@@ -20,6 +20,7 @@ lint: .venv/.dev
 bench: .venv/.core
 	$(BIN)/python -m benchmarks.update
 	$(BIN)/python -m benchmarks.exact
+	$(BIN)/python -m benchmarks.labels
 
 clean:
 	rm -rf .venv

@@ -14,6 +14,7 @@ from typing import Any
 from rewardfree import registry
 from rewardfree.errors import unknown
 from rewardfree.explorers._explorer import ActorCriticExplorer
+from rewardfree.interfaces import Domain
 from rewardfree.planners._ddpg import DdpgFamily
 
 SHARED: dict[str, type] = {"explorer": ActorCriticExplorer, "planner": DdpgFamily}
@@ -45,11 +46,34 @@ def pages(what: str) -> str:
 def _page(role: str, name: str) -> str:
     cls: Any = registry.load(role, name)
     text = f"## {name}{_IN_EXACT.get(role, '')}\n\n{inspect.getdoc(cls)}\n"
+    if role == "domain":
+        return text + _domain(cls())
     if not dataclasses.is_dataclass(cls):
         return text
     shared = {field.name: field.default for field in _shared_fields(role)}
     own = [field for field in dataclasses.fields(cls) if shared.get(field.name, ...) != field.default]
     return f"{text}\nSettings that are its own or differ:\n\n{_table(cls, own)}" if own else text
+
+
+def _domain(domain: Domain) -> str:
+    """What a reward can be made of."""
+    spec = domain.spec
+    rows = ["\n| task | reward |", "|---|---|"]
+    for name, task in domain.tasks.items():
+        rows.append(f"| {name} | {f'`{task}`' if isinstance(task, str) else 'a function'} |")
+    velocities = [f"{joint}_velocity" for joint in spec.joints]
+    lists = {
+        "Quantities": spec.quantities,
+        "Of every step": ("action", "ctrl", "obs", "qpos", "qvel", "act"),
+        "Joints": (*spec.joints, *velocities),
+        "Entries of the observation": tuple(f"obs_{entry}" for entry in spec.observation_names),
+        "Recomputed from stored states": domain.derived,
+        "Not seen by a policy": spec.unseen,
+    }
+    texts = [
+        f"{title}: {', '.join(f'`{name}`' for name in names)}.\n" for title, names in lists.items() if names
+    ]
+    return "\n".join([*rows, "", *texts])
 
 
 def _shared_fields(role: str) -> tuple[dataclasses.Field[Any], ...]:

@@ -19,7 +19,7 @@ from rewardfree.errors import UserError
 from rewardfree.interfaces import Domain
 
 _CHUNK = 20_000
-_ALONE = 200_000
+_ALONE = 1_000_000
 """Up to so many states one process is done before others have started."""
 
 Report = Callable[[int], None]

@@ -63,6 +63,8 @@ class DmControl(Domain):
     tasks: ClassVar[Mapping[str, str | Reward]]
     observation_names: ClassVar[tuple[str, ...]] = ()
     unseen: ClassVar[tuple[str, ...]] = ()
+    unseen_of_bodies: ClassVar[tuple[str, ...]] = ()
+    """What is not a function of the observation, of any body: x, y and so on."""
 
     def __init__(self, physics: Any, control_timestep: float) -> None:
         self._physics = physics
@@ -74,6 +76,9 @@ class DmControl(Domain):
         low, high = self._model.actuator_ctrlrange.T
         self._centre, self._half_range = (high + low) / 2, (high - low) / 2
         self._prepare()
+        self._bodies = {self._model.body(i).name: i for i in range(1, self._model.nbody)}
+        self.derived = tuple(f"{body}_{what}" for body in self._bodies for what in _OF_A_BODY)
+        hidden = tuple(f"{body}_{what}" for body in self._bodies for what in self.unseen_of_bodies)
         self.spec = Spec(
             domain=self.name,
             observation=len(self._observe()),
@@ -84,10 +89,8 @@ class DmControl(Domain):
             joints=self._joints(),
             coverage=self.coverage,
             observation_names=self.observation_names,
-            unseen=self.unseen,
+            unseen=self.unseen + hidden,
         )
-        self._bodies = {self._model.body(i).name: i for i in range(1, self._model.nbody)}
-        self.derived = tuple(f"{body}_{what}" for body in self._bodies for what in _OF_A_BODY)
 
     def reset(self, seed: int) -> State:
         """Start an episode; the start depends on the seed alone."""
@@ -127,23 +130,34 @@ class DmControl(Domain):
         self, names: Sequence[str], qpos: Float[np.ndarray, "n nq"], qvel: Float[np.ndarray, "n nv"]
     ) -> Float[np.ndarray, "n k"]:
         """Positions and velocities need no contacts and no forces, so only those stages of MuJoCo are run."""
-        mujoco, model, data = importlib.import_module("mujoco"), self._model, self._data
+        model, data = self._model, self._data
         if qpos.shape[1] != model.nq or qvel.shape[1] != model.nv:
             raise UserError(
                 f"the stored states do not fit the {self.name} of this version: nothing to recompute"
             )
+        stages = self._stages(names)
         columns = [self._column(name) for name in names]
+        position, velocity = data.qpos, data.qvel  # attributes of the bindings: looked up once
         found = np.empty((len(qpos), len(names)), np.float32)
-        for row, position, velocity in zip(found, qpos, qvel, strict=True):
-            data.qpos[:], data.qvel[:] = position, velocity
-            mujoco.mj_kinematics(model, data)
-            mujoco.mj_comPos(model, data)
-            mujoco.mj_comVel(model, data)
-            mujoco.mj_subtreeVel(model, data)
-            mujoco.mj_sensorPos(model, data)
-            mujoco.mj_sensorVel(model, data)
-            row[:] = [column() for column in columns]
+        for i in range(len(qpos)):
+            position[:] = qpos[i]
+            velocity[:] = qvel[i]
+            for stage in stages:
+                stage(model, data)
+            for k, column in enumerate(columns):
+                found[i, k] = column()
         return found
+
+    def _stages(self, names: Sequence[str]) -> list[Callable[[Any, Any], None]]:
+        """The parts of MuJoCo's forward pass that these names need, in order."""
+        mujoco = importlib.import_module("mujoco")
+        of_body = {name.rpartition("_")[2] for name in names if name not in self.quantities}
+        stages = [mujoco.mj_kinematics]
+        if len(of_body & {"vx", "vy", "vz"}) or any(name in self.quantities for name in names):
+            stages += [mujoco.mj_comPos, mujoco.mj_comVel, mujoco.mj_subtreeVel]
+        if any(name in self.quantities for name in names):
+            stages += [mujoco.mj_sensorPos, mujoco.mj_sensorVel]
+        return stages
 
     def _column(self, name: str) -> Callable[[], float]:
         """How to read a name once the simulator is set."""
@@ -151,10 +165,9 @@ class DmControl(Domain):
             where = self.quantities.index(name)
             return lambda: self._measure()[where]
         body, _, what = name.rpartition("_")
-        view = _OF_A_BODY[what]
-        row = self._bodies[body]
-        array, column = getattr(self._data, view[0])[row], view[1]
-        return lambda: array[column]
+        array, column = _OF_A_BODY[what]
+        entry = getattr(self._data, array)[self._bodies[body]][column : column + 1]
+        return entry.item
 
     @abstractmethod
     def _prepare(self) -> None:

@@ -50,6 +50,7 @@ class Quadruped(DmControl):
         *(f"{what}_{leg}_{axis}" for what in ("force", "torque") for leg in LEGS for axis in "xyz"),
     )
     unseen = ("com_height", "root", "root_velocity")  # where it is in the world, and which way it faces
+    unseen_of_bodies = ("x", "y", "z", "vx", "vy", "vz")
     tasks: ClassVar[Mapping[str, str | Reward]] = {
         "stand": UPRIGHT,
         "walk": upright_and("vx", WALK_SPEED),

@@ -54,6 +54,7 @@ class Walker(DmControl):
         *(f"{joint}_velocity" for joint in JOINTS),
     )
     unseen = ("rootx",)  # how far it has come
+    unseen_of_bodies = ("x",)
     tasks: ClassVar[Mapping[str, str | Reward]] = {
         "stand": STAND,
         "walk": moving("vx", WALK_SPEED, WALK_SPEED / 2, 0.5),

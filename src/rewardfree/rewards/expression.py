@@ -22,7 +22,7 @@ from rewardfree.data.transitions import STEP_ARRAYS, Transitions
 from rewardfree.errors import UserError, near
 from rewardfree.rewards.tolerance import tolerance
 
-MOST_CHARACTERS, MOST_NODES, MOST_DEPTH = 2000, 500, 50
+MOST_CHARACTERS, MOST_NODES, MOST_DEPTH = 2000, 500, 100
 
 CONSTANTS = {"inf": np.inf, "pi": np.pi}
 

@@ -143,7 +143,7 @@ def unseen(reward: NamedReward, spec: Spec) -> list[str]:
         columns = _columns(names, read.name)
         if read.component is not None and columns:
             columns = columns[read.component : read.component + 1 or None]
-        if hidden & set(columns):
+        if hidden & set(columns) or read.name in known:
             found.append(read.name if read.component is None else f"{read.name}[{read.component}]")
     return list(dict.fromkeys(found))
 
