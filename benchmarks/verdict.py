@@ -91,14 +91,49 @@ def row(run: Path, reward: str) -> dict[str, Any]:
     return {"run": run.name, "reward": reward, "returns": rf.evaluate(plan, episodes=EPISODES).returns}
 
 
+OUTCOMES = {"solved": 0.5, "partly": 0.2, "failed": -1e9}
+"""Least mean reward per step of the plan; every reward here pays 1 at most."""
+
+
+def table(paths: list[Path], runs: Path) -> None:
+    """How the verdicts went with what planning achieved."""
+    counts: dict[tuple[str, str, str], int] = {}
+    for path in paths:
+        for one in json.loads(path.read_text()):
+            run = runs / one["run"]
+            found = rf.inspect(run, [one["reward"]])["rewards"][one["reward"]]
+            level = sum(one["returns"]) / len(one["returns"]) / 1000
+            outcome = next(name for name, least in OUTCOMES.items() if level >= least)
+            key = one["run"].rpartition("-")[0], found["verdict"], outcome
+            counts[key] = counts.get(key, 0) + 1
+    domains = sorted({domain for domain, _, _ in counts})
+    print(f"| domain | verdict | {' | '.join(OUTCOMES)} |\n|---{'|---' * (1 + len(OUTCOMES))}|")
+    for domain in (*domains, "all"):
+        for word in ("likely", "doubtful", "no support"):
+            row = [
+                sum(
+                    n
+                    for (d, v, o), n in counts.items()
+                    if domain in (d, "all") and v == word and o == outcome
+                )
+                for outcome in OUTCOMES
+            ]
+            print(f"| {domain} | {word} | {' | '.join(map(str, row))} |")
+
+
 def main() -> None:
-    """Make what is missing."""
+    """Make what is missing, or print the table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--domain", required=True, choices=EXPLORERS)
+    parser.add_argument("--domain", choices=EXPLORERS, default="walker")
     parser.add_argument("--runs", type=Path, default=Path("runs/calibration"))
-    parser.add_argument("--out", type=Path, required=True, help="JSON file with the rows so far")
+    parser.add_argument("--out", type=Path, nargs="+", required=True, help="JSON file with the rows so far")
+    parser.add_argument("--table", action="store_true")
     args = parser.parse_args()
-    found: list[dict[str, Any]] = json.loads(args.out.read_text()) if args.out.exists() else []
+    if args.table:
+        table(args.out, args.runs)
+        return
+    (out,) = args.out
+    found: list[dict[str, Any]] = json.loads(out.read_text()) if out.exists() else []
     done = {(one["run"], one["reward"]) for one in found}
     rewards = (*registry.load("domain", args.domain).tasks, *FURTHER[args.domain])
     for quality in ("random", "good", "poor"):
@@ -106,7 +141,7 @@ def main() -> None:
         for reward in rewards:
             if (run.name, reward) not in done:
                 found.append(row(run, reward))
-                args.out.write_text(json.dumps(found, indent=1) + "\n")
+                out.write_text(json.dumps(found, indent=1) + "\n")
 
 
 if __name__ == "__main__":

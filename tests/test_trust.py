@@ -126,6 +126,31 @@ def test_support_by_hand(data: rf.Dataset) -> None:
     assert support(labelled(data, np.ones(2500)))["successes"] == 0  # nothing stands out
 
 
+def test_the_verdict_is_its_rule(data: rf.Dataset) -> None:
+    def word(reward: np.ndarray) -> str:
+        found: str = support(labelled(data, reward))["verdict"]
+        return found
+
+    stretch = np.zeros(2500)
+    stretch[300:400] = 1.0  # 100 steps in a row
+    for share, expected in {
+        1.0: "likely",
+        0.6: "likely",
+        0.59: "doubtful",
+        0.1: "doubtful",
+        0.05: "no support",
+    }.items():
+        assert word(share * stretch) == expected
+    scattered = np.zeros(2500)
+    scattered[::25] = 1.0  # as much reward, but never in a row
+    assert word(scattered) == "no support"
+    assert word(np.full(2500, 0.7)) == "no support"  # constant: nothing to learn
+    across = np.zeros(2500)
+    across[950:1050] = 1.0  # half of it in one episode, half in the next
+    assert word(across) == "doubtful"
+    assert word(5 * stretch - 1) == "likely"  # not within [0, 1]: against the largest value seen
+
+
 def test_a_window_is_as_long_as_its_episode_at_most() -> None:
     assert best_window([np.array([0, 1, 1, 0.0]), np.ones(2)], 2) == 1
     assert best_window([np.array([0, 1, 1, 0.0])], 100) == 0.5

@@ -188,7 +188,7 @@ def _evaluate(argv: Sequence[str]) -> None:
 def _inspect(argv: Sequence[str]) -> None:
     """Can this data solve it? Coverage, how much of each reward it has seen, a verdict, and its plans."""
     args = read(InspectArgs, argv, "inspect", _inspect.__doc__)
-    found = pipeline.inspect(args.run, list(args.reward) or None, args.html)
+    found = pipeline.inspect(args.run, list(args.reward) or None, args.html, quiet=False)
     if args.html is not None:
         found["html"] = str(args.html)
     show(found, args.json, "\n".join(lines(found)))

@@ -269,13 +269,17 @@ def rollout(
 
 
 def inspect(
-    data: Dataset | str | Path, rewards: list[str | Reward] | None = None, html: str | Path | None = None
+    data: Dataset | str | Path,
+    rewards: list[str | Reward] | None = None,
+    html: str | Path | None = None,
+    *,
+    quiet: bool = True,
 ) -> dict[str, Any]:
     """Can this data solve it? Where it has been, what it saw of each reward, a verdict, and its plans."""
     data = _dataset(data)
     asked = list(registry.load("domain", data.spec.domain).tasks) if rewards is None else rewards
     named = [resolve(reward, data.spec) for reward in asked]
-    labelled = [label(data, reward) for reward in named]
+    labelled = [label(data, reward, quiet=quiet) for reward in named]
     found = {
         "run": str(data.path),
         "domain": data.spec.domain,
