@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from rewardfree.command import algorithm, peek, read, show
 from rewardfree.data import files
 from rewardfree.data.dataset import Dataset
 from rewardfree.demo import DemoArgs, demo
+from rewardfree.durable import StoppedError
 from rewardfree.errors import UserError, unknown
 from rewardfree.exact.cli import exact
 from rewardfree.exact.mdps import MDPS
@@ -47,6 +49,8 @@ class ExploreArgs:
     """Seed: the same one gives the same data."""
     out: Path | None = None
     """Folder of the run; runs/DOMAIN-EXPLORER-SEED by default."""
+    resume: bool = False
+    """Continue the run in that folder; it ends as if it had not been stopped."""
     tensorboard: bool = False
     """Write TensorBoard logs too."""
     json: bool = False
@@ -73,6 +77,8 @@ class PlanArgs:
     """Seed: the same one gives the same policy."""
     out: Path | None = None
     """Folder of the plan; RUN/plans/REWARD by default."""
+    resume: bool = False
+    """Continue the plan in that folder; it ends as if it had not been stopped."""
     tensorboard: bool = False
     """Write TensorBoard logs too."""
     json: bool = False
@@ -144,6 +150,7 @@ def _explore(argv: Sequence[str]) -> None:
         seed=args.seed,
         out=out,
         size=args.size,
+        resume=args.resume,
         quiet=False,
         tensorboard=args.tensorboard,
     )
@@ -168,6 +175,7 @@ def _plan(argv: Sequence[str]) -> None:
         updates=SIZES[size].updates if args.updates is None else args.updates,
         seed=args.seed,
         out=out,
+        resume=args.resume,
         quiet=False,
         tensorboard=args.tensorboard,
     )
@@ -277,6 +285,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         if argv[0] not in COMMANDS:
             raise unknown("command", argv[0], COMMANDS)
         COMMANDS[argv[0]](argv[1:])
+    except StoppedError as stopped:
+        again = shlex.join([*argv, *([] if "--resume" in argv else ["--resume"])])
+        print(f"rewardfree: {stopped}: rewardfree {again}", file=sys.stderr)
+        return 130
     except UserError as error:
         print(f"rewardfree: {error}", file=sys.stderr)
         return 2

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from rewardfree.data.dataset import LabelledDataset
     from rewardfree.data.replay import Replay, ReplayBuffer
     from rewardfree.data.transitions import Transitions
+    from rewardfree.durable import Checkpoint, Checkpoints
 
 Metrics = dict[str, Any]
 """Scalars by name. Algorithms return them; only the pipeline writes them down."""
@@ -236,5 +237,10 @@ class Planner(ABC):
         updates: int,
         seed: int,
         report: Callable[[int, Metrics], None] = ...,
+        checkpoints: Checkpoints | None = None,
+        since: Checkpoint | None = None,
     ) -> Policy:
-        """A policy after so many gradient steps; `report` hears of the progress."""
+        """A policy after so many gradient steps; `report` hears of the progress.
+
+        `checkpoints` are written now and then; from `since` it goes on as if it had not been stopped.
+        """

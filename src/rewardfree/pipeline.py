@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
@@ -11,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from rewardfree import registry
+from rewardfree import durable, registry
 from rewardfree.data import files, trust
-from rewardfree.data.dataset import Dataset, DatasetWriter, LabelledDataset, Recorder, versions
+from rewardfree.data.dataset import Dataset, DatasetWriter, LabelledDataset, Recorder, Written, versions
 from rewardfree.data.replay import ReplayBuffer
-from rewardfree.data.transitions import Transitions
+from rewardfree.data.transitions import STATE_ARRAYS, STEP_ARRAYS, Transitions
 from rewardfree.errors import UserError
 from rewardfree.explorers.gfa_rfe import GfaRfe
 from rewardfree.interfaces import Domain, Explorer, Metrics, Moment, Planner, Policy, Reward
@@ -30,6 +31,13 @@ from rewardfree.video import Film
 
 _EXPLORE, _EVALUATE = 0, 1
 """Streams of random numbers: an episode's depend on (seed, stream, episode) alone."""
+_STATE = "state."
+CHECKPOINT_FRAMES = 50_000
+"""A checkpoint comes with every shard; the two newest stay, and the first one in every so many frames."""
+DIVERGED = 1e9
+"""A metric of this size is no value of anything any more."""
+_LONG = 200_000
+"""Frames from which labelling shows its progress."""
 
 
 def explore(
@@ -40,12 +48,15 @@ def explore(
     seed: int = 0,
     out: str | Path,
     size: str | None = None,
+    resume: bool = False,
     quiet: bool = True,
     tensorboard: bool = False,
 ) -> Dataset:
     """Phase I: collect a reward-free data set. The same arguments give the same data, bit for bit.
 
-    `out` becomes the run's folder; it must not hold anything yet. `size` is only written down.
+    `out` becomes the run's folder; it must not hold anything yet, unless `resume` continues the run that it
+    holds. A run that was stopped anywhere and resumed ends as if it had not been stopped. `size` is only
+    written down.
     """
     if frames < 1:
         raise UserError(f"frames must be at least 1, not {frames}")
@@ -54,51 +65,102 @@ def explore(
     config = {
         "domain": domain,
         "explorer": registry.to_json(explorer),
-        "frames": frames,
+        "budget": frames,
         "seed": seed,
         "size": size,
     }
-    run = _claim(Path(out), "run.json", "run", config)
-    writer = DatasetWriter(run / "data", simulator.spec, trust.prover(simulator.spec))
-    buffer = ReplayBuffer(simulator.spec, frames, explorer.nstep, explorer.gamma, explorer.skills)
-    title = f"explore {domain} with {registry.name_of(explorer)}"
-    with Monitor(title, frames, "frames", run, quiet=quiet, tensorboard=tensorboard) as monitor:
-        loop = _Exploration(simulator, explorer, buffer, frames, seed)
+    run = _claim(Path(out), "run.json", "run", config, resume)
+    with durable.locked(run):
+        if resume and files.read_json(run / "run.json")["status"] == "complete":
+            return Dataset.open(run)
+        checkpoints = durable.Checkpoints(run / "checkpoints", CHECKPOINT_FRAMES)
+        loop = _Exploration(simulator, explorer, frames, seed)
+        writer = loop.start(run, checkpoints.last() if resume else None)
+        title = f"explore {domain} with {registry.name_of(explorer)}"
         status = "failed"
-        try:
-            for episode, metrics in loop.episodes():
-                writer.append(episode)
-                monitor.record(loop.frame, {"updates": loop.updates}, metrics)
-            status = "complete"
-        except KeyboardInterrupt:
-            status = "stopped"
-            raise UserError(f"stopped; the episodes that were complete are in {run}") from None
-        finally:
-            writer.flush()
-            counts = {"frames": loop.frame, "episodes": buffer.episodes, "updates": loop.updates}
-            _update(run / "run.json", status=status, **counts, seconds=round(monitor.seconds, 3))
+        with (
+            durable.Interrupts() as interrupts,
+            Monitor(title, frames, "frames", run, quiet=quiet, tensorboard=tensorboard) as monitor,
+        ):
+            try:
+                for episode, metrics in loop.episodes():
+                    _refuse_divergence(metrics)
+                    full = writer.append(episode)
+                    monitor.record(loop.frame, {"updates": loop.updates}, metrics)
+                    if full or interrupts.asked:
+                        checkpoints.write(loop.checkpoint(writer.written))
+                    if interrupts.asked and loop.frame < frames:
+                        status = "stopped"
+                        raise durable.StoppedError(
+                            f"stopped after {loop.frame} of {frames} frames; {run} can be resumed"
+                        )
+                status = "complete"
+            except FloatingPointError as error:
+                raise _diverged(f"frame {loop.frame}", error, checkpoints) from error
+            except KeyboardInterrupt:
+                status = "stopped"
+                raise durable.StoppedError(
+                    f"stopped at once; {run} can be resumed from its last checkpoint"
+                ) from None
+            finally:
+                writer.flush()
+                counts = {"frames": loop.frame, "episodes": loop.buffer.episodes, "updates": loop.updates}
+                _update(run / "run.json", status=status, **counts, seconds=round(monitor.seconds, 3))
     return Dataset.open(run)
 
 
 class _Exploration:
     """The loop of Algorithm 2: act, record, learn."""
 
-    def __init__(
-        self, simulator: Domain, explorer: Explorer, buffer: ReplayBuffer, frames: int, seed: int
-    ) -> None:
-        self._simulator, self._explorer, self._buffer = simulator, explorer, buffer
+    def __init__(self, simulator: Domain, explorer: Explorer, frames: int, seed: int) -> None:
+        self._simulator, self._explorer = simulator, explorer
         self._frames, self._seed = frames, seed
+        self.buffer = ReplayBuffer(simulator.spec, frames, explorer.nstep, explorer.gamma, explorer.skills)
         self._state = explorer.init(simulator.spec, _keys(np.random.default_rng(seed), 1)[0])
         self.frame = self.updates = 0
+
+    def start(self, run: Path, checkpoint: durable.Checkpoint | None) -> DatasetWriter:
+        """Begin, or go on from a checkpoint. Chance is a function of (seed, episode): it needs no state."""
+        spec = self._simulator.spec
+        prove = trust.prover(spec)
+        if checkpoint is None:
+            (run / "metrics.jsonl").unlink(missing_ok=True)
+            return DatasetWriter(run / "data", spec, prove)
+        arrays, record = checkpoint.arrays, checkpoint.record
+        state = {
+            name.removeprefix(_STATE): array for name, array in arrays.items() if name.startswith(_STATE)
+        }
+        self._state = files.fill_tree(self._state, state)
+        self.frame, self.updates = checkpoint.done, record["updates"]
+        pending = [
+            {name: arrays[f"pending.{number}.{name}"] for name in (*STATE_ARRAYS, *STEP_ARRAYS)}
+            for number in range(record["pending"])
+        ]
+        writer = DatasetWriter(run / "data", spec, prove, Written(record["shards"], pending))
+        for episode in (*Dataset.open(run).each_episode(), *pending):
+            self.buffer.append(episode)
+        _keep_lines(run / "metrics.jsonl", self.buffer.episodes)
+        return writer
+
+    def checkpoint(self, written: Written) -> durable.Checkpoint:
+        """All that the rest of the run depends on."""
+        state = {_STATE + name: array for name, array in files.tree_arrays(self._state).items()}
+        pending = {
+            f"pending.{number}.{name}": array
+            for number, episode in enumerate(written.pending)
+            for name, array in episode.items()
+        }
+        record = {"updates": self.updates, "shards": written.shards, "pending": len(written.pending)}
+        return durable.Checkpoint(self.frame, state | pending, record)
 
     def episodes(self) -> Iterator[tuple[dict[str, np.ndarray], Metrics]]:
         """Episodes and what was learned in each, until the frames are used up."""
         while self.frame < self._frames:
             episode, metrics = self._episode(
-                np.random.default_rng([self._seed, _EXPLORE, self._buffer.episodes])
+                np.random.default_rng([self._seed, _EXPLORE, self.buffer.episodes])
             )
-            self._buffer.append(episode)
-            self._state = self._explorer.absorb(self._state, self._buffer)
+            self.buffer.append(episode)
+            self._state = self._explorer.absorb(self._state, self.buffer)
             yield episode, metrics
 
     def _episode(self, rng: np.random.Generator) -> tuple[dict[str, np.ndarray], Metrics]:
@@ -113,15 +175,17 @@ class _Exploration:
             seeding = self.frame < explorer.seed_frames
             skill = explorer.skill(act_key, number)
             action = random_action if seeding else act(Moment(state.observation, skill, act_key, number))
+            if not np.isfinite(action).all():
+                raise FloatingPointError("its action is not a number")
             step = self._simulator.step(action)
             recorder.add(action, step, skill)
             state = step.state
             self.frame += 1
-            if not seeding and self._buffer.size and self.frame % explorer.chunk == 0:
+            if not seeding and self.buffer.size and self.frame % explorer.chunk == 0:
                 updates = max(1, explorer.chunk // explorer.update_every)
                 # Before the update, which returns at once: the simulator goes on while the learner learns.
                 act = explorer.behaviour(self._state)
-                self._state, metrics = explorer.update(self._state, self._buffer.replay, update_key, updates)
+                self._state, metrics = explorer.update(self._state, self.buffer.replay, update_key, updates)
                 self.updates += updates
                 learned.append(metrics)
             if step.terminated:
@@ -133,8 +197,10 @@ def label(data: Dataset | str | Path, reward: str | Reward, *, quiet: bool = Tru
     """Lay a reward over a data set; the data does not change, and the labels are kept beside it."""
     data = _dataset(data)
     named = resolve(reward, data.spec)
-    title = f"label {named.name}"
-    with Monitor(title, data.frames, "labels", None, quiet=quiet, tensorboard=False) as monitor:
+    quiet = quiet or data.frames < _LONG
+    with Monitor(
+        f"label {named.name}", data.frames, "labels", None, quiet=quiet, tensorboard=False
+    ) as monitor:
         values = labels(data, named, lambda done: monitor.record(done, {}, {}))
     return LabelledDataset(data, named.name, values)
 
@@ -175,10 +241,11 @@ def plan(
     updates: int = 20_000,
     seed: int = 0,
     out: str | Path | None = None,
+    resume: bool = False,
     quiet: bool = True,
     tensorboard: bool = False,
 ) -> Plan:
-    """Phase II: solve a reward from the data alone. Written to `out` if given."""
+    """Phase II: solve a reward from the data alone. Written to `out` if given, and resumed from there."""
     if updates < 1:
         raise UserError(f"updates must be at least 1, not {updates}")
     planner = DdpgTwin() if planner is None else planner
@@ -187,25 +254,59 @@ def plan(
         raise UserError(f"{data.path} holds no complete episode to plan from")
     named = resolve(reward, data.spec)
     labelled = label(data, named, quiet=quiet)
-    folder = None
-    if out is not None:
-        config = {
-            "domain": data.spec.domain,
-            "reward": {"name": named.name, "kind": named.kind},
-            "planner": registry.to_json(planner),
-            "updates": updates,
-            "seed": seed,
-            "frames": data.frames,
-        }
-        folder = _claim(Path(out), "plan.json", "plan", config)
-    title = f"plan {named.name} with {registry.name_of(planner)}"
-    with Monitor(title, updates, "updates", folder, quiet=quiet, tensorboard=tensorboard) as monitor:
-        policy = planner.fit(labelled, updates, seed, lambda done, metrics: monitor.record(done, {}, metrics))
-        seconds = monitor.seconds
-    if folder is not None:
-        policy.save(folder / "policy.safetensors")
-        _update(folder / "plan.json", status="complete", seconds=round(seconds, 3))
+    if out is None:
+        with Monitor(
+            _title(named, planner), updates, "updates", None, quiet=quiet, tensorboard=False
+        ) as monitor:
+            return Plan(
+                planner.fit(labelled, updates, seed, _reporter(monitor, None)), data.spec.domain, named
+            )
+    config = {
+        "domain": data.spec.domain,
+        "reward": {"name": named.name, "kind": named.kind},
+        "planner": registry.to_json(planner),
+        "updates": updates,
+        "seed": seed,
+        "frames": data.frames,
+    }
+    folder = _claim(Path(out), "plan.json", "plan", config, resume)
+    with durable.locked(folder):
+        if resume and files.read_json(folder / "plan.json")["status"] == "complete":
+            return Plan.load(folder, named)
+        checkpoints = durable.Checkpoints(folder / "checkpoints", updates)
+        last = checkpoints.last() if resume else None
+        _keep_lines(folder / "metrics.jsonl", 0 if last is None else last.record["reports"])
+        title = _title(named, planner)
+        with (
+            durable.Interrupts() as interrupts,
+            Monitor(title, updates, "updates", folder, quiet=quiet, tensorboard=tensorboard) as monitor,
+        ):
+            report = _reporter(monitor, checkpoints, interrupts)
+            policy = planner.fit(labelled, updates, seed, report, checkpoints, last)
+            policy.save(folder / "policy.safetensors")
+            _update(folder / "plan.json", status="complete", seconds=round(monitor.seconds, 3))
     return Plan(policy, data.spec.domain, named, folder)
+
+
+def _title(reward: NamedReward, planner: Planner) -> str:
+    return f"plan {reward.name} with {registry.name_of(planner)}"
+
+
+def _reporter(
+    monitor: Monitor,
+    checkpoints: durable.Checkpoints | None = None,
+    interrupts: durable.Interrupts | None = None,
+) -> Callable[[int, Metrics], None]:
+    def report(done: int, metrics: Metrics) -> None:
+        try:
+            _refuse_divergence(metrics)
+        except FloatingPointError as error:
+            raise _diverged(f"update {done}", error, checkpoints) from error
+        monitor.record(done, {}, metrics)
+        if interrupts is not None and interrupts.asked:
+            raise durable.StoppedError(f"stopped after {done} updates; it can be resumed")
+
+    return report
 
 
 @dataclass(frozen=True)
@@ -360,14 +461,43 @@ def _mean(metrics: list[Metrics]) -> Metrics:
     }
 
 
-def _claim(folder: Path, record: str, what: str, config: dict[str, Any]) -> Path:
-    """Make the folder of a new run or plan; one that holds anything already is left alone."""
+def _claim(folder: Path, record: str, what: str, config: dict[str, Any], resume: bool = False) -> Path:
+    """Make the folder of a new run or plan; one that holds anything already is left alone, or resumed."""
     if (folder / record).exists():
-        raise UserError(f"{folder} already holds a {what}: choose another --out, or remove it first")
+        if not resume:
+            raise UserError(f"{folder} already holds a {what}: resume it, choose another --out, or remove it")
+        before = files.read_json(folder / record)
+        for name, value in json.loads(json.dumps(config)).items():
+            if before.get(name) != value:
+                raise UserError(f"{folder} was made with another {name}: resume it with the settings it has")
+        return folder
+    if resume and not folder.exists():
+        raise UserError(f"there is no {what} in {folder} to resume")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UserError(f"{folder} is not an empty folder: choose another --out")
     files.write_json(folder / record, {**config, "versions": versions(), "status": "running"})
     return folder
+
+
+def _refuse_divergence(metrics: Metrics) -> None:
+    """Stop before noise is stored: a metric that is not finite, or beyond any value."""
+    for name, value in metrics.items():
+        number = float(np.asarray(value))
+        if not abs(number) < DIVERGED:  # NaN is not
+            raise FloatingPointError(f"{name} is {number:g}")
+
+
+def _diverged(where: str, error: FloatingPointError, checkpoints: durable.Checkpoints | None) -> UserError:
+    last = checkpoints.last() if checkpoints is not None else None
+    good = "there is no checkpoint" if last is None else f"the last good checkpoint is at {last.done}"
+    return UserError(f"the learner diverged at {where}: {error}; {good}")
+
+
+def _keep_lines(path: Path, count: int) -> None:
+    """Drop what a log says of the time after a checkpoint."""
+    if path.exists():
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+        files.write_bytes(path, "".join(lines[:count]).encode())
 
 
 def _update(path: Path, **changes: Any) -> None:

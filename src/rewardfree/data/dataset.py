@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -56,13 +56,27 @@ Prove = Callable[[Mapping[str, np.ndarray], Int[np.ndarray, " E"]], float]
 """From a shard's arrays and episode lengths to the largest error of its round trip."""
 
 
+class Written(NamedTuple):
+    """How far a data set had come."""
+
+    shards: int
+    pending: list[dict[str, np.ndarray]]
+    """Episodes that were not in a shard yet."""
+
+
 class DatasetWriter:
     """Appends episodes; every so many frames they become a shard, and the manifest names it."""
 
-    def __init__(self, folder: Path, spec: Spec, prove: Prove | None = None) -> None:
-        """`prove` looks at every shard before it is written, and its finding goes into the manifest."""
+    def __init__(
+        self, folder: Path, spec: Spec, prove: Prove | None = None, since: Written | None = None
+    ) -> None:
+        """`prove` looks at every shard before it is written, and its finding goes into the manifest.
+
+        With `since`, continue from there: shards that came later are written again, the same.
+        """
         self._folder, self._prove = folder, prove
-        self._pending: list[dict[str, np.ndarray]] = []
+        self.pending: list[dict[str, np.ndarray]] = []
+        """Episodes that are not in a shard yet."""
         self._manifest: dict[str, Any] = {
             "format": FORMAT,
             "reward_timing": REWARD_TIMING,
@@ -70,28 +84,40 @@ class DatasetWriter:
             "spec": dataclasses.asdict(spec),
             "shards": [],
         }
+        if since is not None:
+            shards = files.read_json(folder / "manifest.json")["shards"]
+            if len(shards) < since.shards:
+                raise UserError(f"{folder} has lost shards that its checkpoint counts on: explore again")
+            self._manifest["shards"] = shards[: since.shards]
+            self.pending = list(since.pending)
         files.write_json(folder / "manifest.json", self._manifest)
 
-    def append(self, episode: dict[str, np.ndarray]) -> None:
-        self._pending.append(episode)
-        if sum(len(pending["action"]) for pending in self._pending) >= SHARD_FRAMES:
+    @property
+    def written(self) -> Written:
+        """How far it has come."""
+        return Written(len(self._manifest["shards"]), list(self.pending))
+
+    def append(self, episode: dict[str, np.ndarray]) -> bool:
+        """Whether that completed a shard."""
+        self.pending.append(episode)
+        full = sum(len(pending["action"]) for pending in self.pending) >= SHARD_FRAMES
+        if full:
             self.flush()
+        return full
 
     def flush(self) -> None:
         """Write what is pending. The shard comes first: what the manifest names is complete."""
-        if not self._pending:
+        if not self.pending:
             return
         name = f"shard-{len(self._manifest['shards']):05d}.safetensors"
-        lengths = [len(episode["action"]) for episode in self._pending]
-        arrays = {
-            key: np.concatenate([episode[key] for episode in self._pending]) for key in self._pending[0]
-        }
+        lengths = [len(episode["action"]) for episode in self.pending]
+        arrays = {key: np.concatenate([episode[key] for episode in self.pending]) for key in self.pending[0]}
         proof = {} if self._prove is None else {"round_trip": self._prove(arrays, np.array(lengths))}
         size, digest = files.write_arrays(self._folder / name, arrays)
         entry = {"file": name, "bytes": size, "sha256": digest, "lengths": lengths, **proof}
         self._manifest["shards"].append(entry)
         files.write_json(self._folder / "manifest.json", self._manifest)
-        self._pending = []
+        self.pending = []
 
 
 class Dataset:
@@ -152,6 +178,16 @@ class Dataset:
         """One stored array, flat over all shards; a view of the file if there is a single shard."""
         parts = [shard.stored(name) for shard in self.shards]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def each_episode(self) -> Iterator[dict[str, np.ndarray]]:
+        """The stored arrays of one episode after the other: T + 1 states, T steps."""
+        for shard in self.shards:
+            step = 0
+            for number, length in enumerate(shard.lengths):
+                states = {name: shard.stored(name)[step + number :][: length + 1] for name in STATE_ARRAYS}
+                steps = {name: shard.stored(name)[step:][:length] for name in STEP_ARRAYS}
+                yield states | steps
+                step += int(length)
 
     def values(self, name: str) -> np.ndarray:
         """A named quantity over all transitions, as a reward sees it."""

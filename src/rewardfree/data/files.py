@@ -72,9 +72,14 @@ def read_json(path: Path) -> Any:
         raise UserError(f"{path} is damaged: it is not JSON ({error})") from error
 
 
+def array_bytes(arrays: Arrays) -> bytes:
+    """The content of a safetensors file."""
+    return safetensors.numpy.save({name: np.asarray(array, order="C") for name, array in arrays.items()})
+
+
 def write_arrays(path: Path, arrays: Arrays) -> tuple[int, str]:
     """Write a safetensors file; returns its size and SHA-256."""
-    content = safetensors.numpy.save({name: np.asarray(array, order="C") for name, array in arrays.items()})
+    content = array_bytes(arrays)
     write_bytes(path, content)
     return len(content), hashlib.sha256(content).hexdigest()
 

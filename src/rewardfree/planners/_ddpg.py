@@ -11,8 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
+from rewardfree.data import files
 from rewardfree.data.dataset import LabelledDataset
 from rewardfree.data.replay import Replay, labelled_replay, sample
+from rewardfree.durable import Checkpoint, Checkpoints
 from rewardfree.errors import UserError
 from rewardfree.explorers._actor_critic import ActorCritic, Agent, regression_weight
 from rewardfree.interfaces import Metrics, Planner
@@ -21,6 +23,8 @@ from rewardfree.policy import ActorPolicy
 
 CHUNK = 250
 """Updates in one compiled call."""
+CHECKPOINT_EVERY = 2500
+"""Updates from one checkpoint to the next: several chunks."""
 
 
 @dataclass(frozen=True)
@@ -43,16 +47,24 @@ class DdpgFamily(ActorCritic, Planner):
         updates: int,
         seed: int,
         report: Callable[[int, Metrics], None] = lambda done, metrics: None,
+        checkpoints: Checkpoints | None = None,
+        since: Checkpoint | None = None,
     ) -> ActorPolicy:
         replay = labelled_replay(data, self.nstep, self.gamma)
         agent = self.init_agent(data.data.spec, jax.random.PRNGKey(seed))
         if self.normalise:
             agent = agent._replace(seen=moments_of(replay.observation, len(replay.observation)))
         keys = np.random.default_rng([seed, 1]).integers(0, 2**32, (updates, 2), np.uint32)
-        for done in range(0, updates, CHUNK):
+        first = 0
+        if since is not None:
+            agent, first = files.fill_tree(agent, since.arrays), since.done
+        for done in range(first, updates, CHUNK):
             chunk = keys[done : done + CHUNK]
             agent, metrics = self._updates(agent, replay, chunk)
             report(done + len(chunk), metrics)
+            if checkpoints is not None and (done + CHUNK) % CHECKPOINT_EVERY == 0:
+                reports = {"reports": done // CHUNK + 1}
+                checkpoints.write(Checkpoint(done + CHUNK, files.tree_arrays(agent), reports))
         return ActorPolicy(agent.actor, agent.seen, agent.critics)
 
     @partial(jax.jit, static_argnums=0, donate_argnums=1)
