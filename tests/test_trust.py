@@ -149,6 +149,12 @@ def test_the_verdict_is_its_rule(data: rf.Dataset) -> None:
     across[950:1050] = 1.0  # half of it in one episode, half in the next
     assert word(across) == "doubtful"
     assert word(5 * stretch - 1) == "likely"  # not within [0, 1]: against the largest value seen
+    lucky = np.zeros(2500)
+    lucky[:1000] = 1.0  # an episode that began so, and none that got there
+    assert word(lucky) == "no support"
+    kept = np.full(2500, 0.9)
+    kept[500:] = 0.8  # all of them begin so: it is about keeping it up
+    assert word(kept) == "likely"
 
 
 def test_a_window_is_as_long_as_its_episode_at_most() -> None:

@@ -73,6 +73,7 @@ def explore(
     with durable.locked(run):
         if resume and files.read_json(run / "run.json")["status"] == "complete":
             return Dataset.open(run)
+        files.clean(run)
         checkpoints = durable.Checkpoints(run / "checkpoints", CHECKPOINT_FRAMES)
         loop = _Exploration(simulator, explorer, frames, seed)
         writer = loop.start(run, checkpoints.last() if resume else None)
@@ -273,6 +274,7 @@ def plan(
     with durable.locked(folder):
         if resume and files.read_json(folder / "plan.json")["status"] == "complete":
             return Plan.load(folder, named)
+        files.clean(folder)
         checkpoints = durable.Checkpoints(folder / "checkpoints", updates)
         last = checkpoints.last() if resume else None
         _keep_lines(folder / "metrics.jsonl", 0 if last is None else last.record["reports"])

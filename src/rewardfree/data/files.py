@@ -22,6 +22,7 @@ Arrays = Mapping[str, np.ndarray]
 T = TypeVar("T")
 
 _DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "U32": "<u4", "U8": "|u1", "BOOL": "|b1"}
+_WRITING = ".writing-"
 _MAX_HEADER = 16 * 2**20
 
 
@@ -30,7 +31,7 @@ def write_bytes(path: Path, content: bytes) -> None:
     temporary = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".writing-")
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=_WRITING)
         with os.fdopen(handle, "wb") as file:
             file.write(content)
             file.flush()
@@ -49,6 +50,12 @@ def write_bytes(path: Path, content: bytes) -> None:
         os.fsync(folder)  # the rename itself
     finally:
         os.close(folder)
+
+
+def clean(folder: Path) -> None:
+    """Remove what writers that were killed have left behind."""
+    for path in folder.rglob(f"{_WRITING}*"):
+        path.unlink(missing_ok=True)
 
 
 def _umask() -> int:

@@ -21,6 +21,8 @@ WINDOWS = (10, 100, 1000)
 """Lengths of the stretches of an episode whose best mean reward is shown."""
 LIKELY, DOUBTFUL = 0.6, 0.1
 """Shares of the reward's ceiling that the best 100 steps must reach for a verdict."""
+FIRST, BEGUN_HIGH, ENOUGH = 50, 0.3, 0.2
+"""An episode begins high if its first steps average this share; the others count alone if they are enough."""
 
 
 def cells(values: Float[np.ndarray, "n Q"], spec: Spec) -> Bool[np.ndarray, "*cells"]:
@@ -119,7 +121,7 @@ def support(labelled: LabelledDataset) -> dict[str, Any]:
         "successes": int(sum((episode >= level).any() for episode in episodes)) if high > low else 0,
         "episodes": len(episodes),
     }
-    word, why = verdict(found)
+    word, why = verdict(episodes)
     return found | {"verdict": word, "why": why}
 
 
@@ -167,21 +169,29 @@ def _columns(names: Names, name: str) -> list[tuple[str, int]]:
     return [(array, i) for i in range(last)]
 
 
-def verdict(found: dict[str, Any]) -> tuple[str, str]:
+def verdict(episodes: Sequence[Float[np.ndarray, " T"]]) -> tuple[str, str]:
     """`likely`, `doubtful` or `no support`, and why.
 
-    What decides is the best mean reward over 100 consecutive steps, as a share of what the reward can pay.
-    That is taken to be 1 for a reward whose values lie in [0, 1], and the largest value seen for any other.
-    docs/rewards.md shows how often the verdict was right.
+    What decides is the best mean reward over 100 consecutive steps, as a share of what the reward can pay: 1
+    for a reward whose values lie in [0, 1], the largest value seen for any other. Episodes that begin with a
+    high reward show that it can be met, not that it can be reached, so they are left out if enough others
+    remain. docs/rewards.md shows how often the verdict was right.
     """
-    low, high, best = found["min"], found["max"], found["windows"]["100"]
+    low, high = min(map(np.min, episodes)), max(map(np.max, episodes))
     if high == low:
         return "no support", "the reward is the same everywhere in the data: nothing tells actions apart"
     bounded = low >= 0 and high <= 1
     floor, ceiling = (0.0, 1.0) if bounded else (low, high)
-    sustained = (best - floor) / (ceiling - floor)
+    shares = [(episode - floor) / (ceiling - floor) for episode in episodes]
+    begun_low = [
+        share[FIRST:] for share in shares if share[:FIRST].mean() < BEGUN_HIGH and len(share) > FIRST
+    ]
+    reached = len(begun_low) >= ENOUGH * len(shares)
+    sustained = best_window(begun_low if reached else shares, 100)
     of = "1" if bounded else f"the way from {low:.3g} to {high:.3g}"
     why = f"the best 100 steps in a row reach {sustained:.0%} of {of}"
+    if reached and len(begun_low) < len(shares):
+        why += f" in the {len(begun_low)} episodes that do not begin there"
     if sustained >= LIKELY:
         return "likely", why
     return ("doubtful" if sustained >= DOUBTFUL else "no support"), why
