@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import sys
 from collections.abc import Callable, Sequence
@@ -36,7 +37,7 @@ class ExploreArgs:
     """Flags of `explore`."""
 
     domain: tyro.conf.Positional[str]
-    """The domain to explore; `rewardfree list` names them."""
+    """The domain to explore; `rewardfree list` names them. Or gymnasium:ID, gymnasium:module:factory."""
     explorer: str = "gfa-rfe"
     """The explorer; the flags below are its own."""
     preset: str | None = None
@@ -141,7 +142,8 @@ def _explore(argv: Sequence[str]) -> None:
     """Explore a domain without a reward and keep the data."""
     args, explorer = _sized(ExploreArgs, "explorer", argv, "explore", _explore.__doc__, "compact")
     registry.load("domain", args.domain)
-    out = args.out or Path("runs") / f"{args.domain}-{args.explorer}-{args.seed}"
+    name = re.sub(r"[^A-Za-z0-9_.-]+", "-", args.domain)
+    out = args.out or Path("runs") / f"{name}-{args.explorer}-{args.seed}"
     frames = SIZES[args.size].frames if args.frames is None else args.frames
     data = pipeline.explore(
         args.domain,

@@ -95,6 +95,8 @@ class Step(NamedTuple):
     """float64: the control the simulator was given."""
     terminated: bool
     """The episode ended by itself (a time limit is not a termination)."""
+    truncated: bool = False
+    """The episode was cut off: it is over, but the state it was in still has a future."""
 
 
 class Domain(ABC):

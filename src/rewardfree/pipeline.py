@@ -17,6 +17,7 @@ from rewardfree.data import files, trust
 from rewardfree.data.dataset import Dataset, DatasetWriter, LabelledDataset, Recorder, Written, versions
 from rewardfree.data.replay import ReplayBuffer
 from rewardfree.data.transitions import STATE_ARRAYS, STEP_ARRAYS, Transitions
+from rewardfree.domains import gymnasium
 from rewardfree.errors import UserError
 from rewardfree.explorers.gfa_rfe import GfaRfe
 from rewardfree.interfaces import Domain, Explorer, Metrics, Moment, Planner, Policy, Reward
@@ -61,6 +62,7 @@ def explore(
     if frames < 1:
         raise UserError(f"frames must be at least 1, not {frames}")
     explorer = GfaRfe() if explorer is None else explorer
+    gymnasium.allow(domain)
     simulator = make_domain(domain)
     config = {
         "domain": domain,
@@ -189,7 +191,7 @@ class _Exploration:
                 self._state, metrics = explorer.update(self._state, self.buffer.replay, update_key, updates)
                 self.updates += updates
                 learned.append(metrics)
-            if step.terminated:
+            if step.terminated or step.truncated:
                 break
         return recorder.arrays(), _mean(learned)
 
@@ -366,7 +368,7 @@ def rollout(
         state = step.state
         if film is not None:
             film()
-        if step.terminated:
+        if step.terminated or step.truncated:
             break
     return Transitions(simulator.spec, recorder.arrays(), np.array([len(recorder)]))
 

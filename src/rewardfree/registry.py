@@ -38,16 +38,25 @@ _FILES: dict[str, tuple[str, ...]] = {
 _PACKAGE = Path(__file__).parent
 
 
+FAMILIES = {"domain": ("gymnasium",)}
+"""Plug-ins that stand for many: FAMILY:MEMBER is a name, FAMILY alone is not."""
+
+
 def names(role: str) -> list[str]:
     """The names of a role's plug-ins. Nothing is imported."""
-    return sorted(_files(role))
+    return sorted(name for name in _files(role) if name not in FAMILIES.get(role, ()))
 
 
 def load(role: str, name: str) -> Any:
     """The class of a plug-in. Raises UserError with the near matches if there is none."""
     found = _files(role)
-    if name not in found:
-        raise unknown(role, name, found)
+    family, colon, member = name.partition(":")
+    if colon and family in FAMILIES.get(role, ()):
+        many: Any = _class_in(*found[family], role)
+        return many.named(member)
+    if name not in found or name in FAMILIES.get(role, ()):
+        known = [f"{one}:ID" if one in FAMILIES.get(role, ()) else one for one in found]
+        raise unknown(role, name, known)
     return _class_in(*found[name], role)
 
 

@@ -41,7 +41,7 @@ def _collect(domain: str) -> Arrays:
             step = world.step(action)
             recorder.add(action, step)
             frames += 1
-            if step.terminated:
+            if step.terminated or step.truncated:
                 break
         parts.append(recorder.arrays())
         episode += 1
