@@ -17,10 +17,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rewardfree.data import files
+from rewardfree.data.dataset import versions
 from rewardfree.data.files import Arrays
 from rewardfree.errors import UserError
+from rewardfree.interfaces import Metrics
 
 _NAME = re.compile(r"(\d{10})-([0-9a-f]{16})\.safetensors")
+DIVERGED = 1e9
+"""A metric of this size is no value of anything any more."""
 _RECENT = 2
 """The newest checkpoints are kept, however close: one may be damaged by a failing disk."""
 
@@ -123,3 +127,48 @@ class Interrupts:
         if self.asked:
             raise KeyboardInterrupt
         self.asked = True
+
+
+def claim(folder: Path, record: str, what: str, config: dict[str, Any], resume: bool = False) -> Path:
+    """Make the folder of a new run or plan; one that holds anything already is left alone, or resumed."""
+    if (folder / record).exists():
+        if not resume:
+            raise UserError(f"{folder} already holds a {what}: resume it, choose another --out, or remove it")
+        before = files.read_json(folder / record)
+        for name, value in json.loads(json.dumps(config)).items():
+            if before.get(name) != value:
+                raise UserError(f"{folder} was made with another {name}: resume it with the settings it has")
+        return folder
+    if resume and not folder.exists():
+        raise UserError(f"there is no {what} in {folder} to resume")
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UserError(f"{folder} is not an empty folder: choose another --out")
+    files.write_json(folder / record, {**config, "versions": versions(), "status": "running"})
+    return folder
+
+
+def update(path: Path, **changes: Any) -> None:
+    """Change some entries of a JSON file."""
+    files.write_json(path, {**files.read_json(path), **changes})
+
+
+def keep_lines(path: Path, count: int) -> None:
+    """Drop what a log says of the time after a checkpoint."""
+    if path.exists():
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+        files.write_bytes(path, "".join(lines[:count]).encode())
+
+
+def refuse_divergence(metrics: Metrics) -> None:
+    """Stop before noise is stored: a metric that is not finite, or beyond any value."""
+    for name, value in metrics.items():
+        number = float(np.asarray(value))
+        if not abs(number) < DIVERGED:  # NaN is not
+            raise FloatingPointError(f"{name} is {number:g}")
+
+
+def diverged(where: str, error: FloatingPointError, checkpoints: Checkpoints | None) -> UserError:
+    """What to tell of a learner that diverged."""
+    last = checkpoints.last() if checkpoints is not None else None
+    good = "there is no checkpoint" if last is None else f"the last good checkpoint is at {last.done}"
+    return UserError(f"the learner diverged at {where}: {error}; {good}")

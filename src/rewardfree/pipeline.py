@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import statistics
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,13 +13,13 @@ import numpy as np
 
 from rewardfree import durable, registry
 from rewardfree.data import files, trust
-from rewardfree.data.dataset import Dataset, DatasetWriter, LabelledDataset, Recorder, Written, versions
-from rewardfree.data.replay import ReplayBuffer
-from rewardfree.data.transitions import STATE_ARRAYS, STEP_ARRAYS, Transitions
+from rewardfree.data.dataset import Dataset, LabelledDataset, Recorder
+from rewardfree.data.transitions import Transitions
 from rewardfree.domains import gymnasium
 from rewardfree.errors import UserError
+from rewardfree.exploration import EVALUATE, Exploration, simulator_seed
 from rewardfree.explorers.gfa_rfe import GfaRfe
-from rewardfree.interfaces import Domain, Explorer, Metrics, Moment, Planner, Policy, Reward
+from rewardfree.interfaces import Domain, Explorer, Metrics, Planner, Policy, Reward
 from rewardfree.monitor import Monitor
 from rewardfree.planners.ddpg_twin import DdpgTwin
 from rewardfree.policy import ActorPolicy
@@ -30,13 +29,8 @@ from rewardfree.rewards.resolve import NamedReward, resolve
 from rewardfree.rewards.support import against_random, coverage, skills, support, unseen
 from rewardfree.video import Film
 
-_EXPLORE, _EVALUATE = 0, 1
-"""Streams of random numbers: an episode's depend on (seed, stream, episode) alone."""
-_STATE = "state."
 CHECKPOINT_FRAMES = 50_000
 """A checkpoint comes with every shard; the two newest stay, and the first one in every so many frames."""
-DIVERGED = 1e9
-"""A metric of this size is no value of anything any more."""
 _LONG = 200_000
 """Frames from which labelling shows its progress."""
 
@@ -71,13 +65,13 @@ def explore(
         "seed": seed,
         "size": size,
     }
-    run = _claim(Path(out), "run.json", "run", config, resume)
+    run = durable.claim(Path(out), "run.json", "run", config, resume)
     with durable.locked(run):
         if resume and files.read_json(run / "run.json")["status"] == "complete":
             return Dataset.open(run)
         files.clean(run)
         checkpoints = durable.Checkpoints(run / "checkpoints", CHECKPOINT_FRAMES)
-        loop = _Exploration(simulator, explorer, frames, seed)
+        loop = Exploration(simulator, explorer, frames, seed)
         writer = loop.start(run, checkpoints.last() if resume else None)
         title = f"explore {domain} with {registry.name_of(explorer)}"
         status = "failed"
@@ -87,7 +81,7 @@ def explore(
         ):
             try:
                 for episode, metrics in loop.episodes():
-                    _refuse_divergence(metrics)
+                    durable.refuse_divergence(metrics)
                     full = writer.append(episode)
                     monitor.record(loop.frame, {"updates": loop.updates}, metrics)
                     if full or interrupts.asked:
@@ -99,7 +93,7 @@ def explore(
                         )
                 status = "complete"
             except FloatingPointError as error:
-                raise _diverged(f"frame {loop.frame}", error, checkpoints) from error
+                raise durable.diverged(f"frame {loop.frame}", error, checkpoints) from error
             except KeyboardInterrupt:
                 status = "stopped"
                 raise durable.StoppedError(
@@ -108,92 +102,8 @@ def explore(
             finally:
                 writer.flush()
                 counts = {"frames": loop.frame, "episodes": loop.buffer.episodes, "updates": loop.updates}
-                _update(run / "run.json", status=status, **counts, seconds=round(monitor.seconds, 3))
+                durable.update(run / "run.json", status=status, **counts, seconds=round(monitor.seconds, 3))
     return Dataset.open(run)
-
-
-class _Exploration:
-    """The loop of Algorithm 2: act, record, learn."""
-
-    def __init__(self, simulator: Domain, explorer: Explorer, frames: int, seed: int) -> None:
-        self._simulator, self._explorer = simulator, explorer
-        self._frames, self._seed = frames, seed
-        self.buffer = ReplayBuffer(simulator.spec, frames, explorer.nstep, explorer.gamma, explorer.skills)
-        self._state = explorer.init(simulator.spec, _keys(np.random.default_rng(seed), 1)[0])
-        self.frame = self.updates = 0
-
-    def start(self, run: Path, checkpoint: durable.Checkpoint | None) -> DatasetWriter:
-        """Begin, or go on from a checkpoint. Chance is a function of (seed, episode): it needs no state."""
-        spec = self._simulator.spec
-        prove = trust.prover(spec)
-        if checkpoint is None:
-            (run / "metrics.jsonl").unlink(missing_ok=True)
-            return DatasetWriter(run / "data", spec, prove)
-        arrays, record = checkpoint.arrays, checkpoint.record
-        state = {
-            name.removeprefix(_STATE): array for name, array in arrays.items() if name.startswith(_STATE)
-        }
-        self._state = files.fill_tree(self._state, state)
-        self.frame, self.updates = checkpoint.done, record["updates"]
-        pending = [
-            {name: arrays[f"pending.{number}.{name}"] for name in (*STATE_ARRAYS, *STEP_ARRAYS)}
-            for number in range(record["pending"])
-        ]
-        writer = DatasetWriter(run / "data", spec, prove, Written(record["shards"], pending))
-        for episode in (*Dataset.open(run).each_episode(), *pending):
-            self.buffer.append(episode)
-        _keep_lines(run / "metrics.jsonl", self.buffer.episodes)
-        return writer
-
-    def checkpoint(self, written: Written) -> durable.Checkpoint:
-        """All that the rest of the run depends on."""
-        state = {_STATE + name: array for name, array in files.tree_arrays(self._state).items()}
-        pending = {
-            f"pending.{number}.{name}": array
-            for number, episode in enumerate(written.pending)
-            for name, array in episode.items()
-        }
-        record = {"updates": self.updates, "shards": written.shards, "pending": len(written.pending)}
-        return durable.Checkpoint(self.frame, state | pending, record)
-
-    def episodes(self) -> Iterator[tuple[dict[str, np.ndarray], Metrics]]:
-        """Episodes and what was learned in each, until the frames are used up."""
-        while self.frame < self._frames:
-            episode, metrics = self._episode(
-                np.random.default_rng([self._seed, _EXPLORE, self.buffer.episodes])
-            )
-            self.buffer.append(episode)
-            self._state = self._explorer.absorb(self._state, self.buffer)
-            yield episode, metrics
-
-    def _episode(self, rng: np.random.Generator) -> tuple[dict[str, np.ndarray], Metrics]:
-        spec, explorer = self._simulator.spec, self._explorer
-        length = min(spec.episode_length, self._frames - self.frame)
-        state = self._simulator.reset(_simulator_seed(rng))
-        recorder = Recorder(state)
-        uniform = rng.uniform(-1.0, 1.0, (length, spec.action)).astype(np.float32)
-        learned: list[Metrics] = []
-        act, act_key = explorer.behaviour(self._state), _keys(rng, 1)[0]
-        for number, (update_key, random_action) in enumerate(zip(_keys(rng, length), uniform, strict=True)):
-            seeding = self.frame < explorer.seed_frames
-            skill = explorer.skill(act_key, number)
-            action = random_action if seeding else act(Moment(state.observation, skill, act_key, number))
-            if not np.isfinite(action).all():
-                raise FloatingPointError("its action is not a number")
-            step = self._simulator.step(action)
-            recorder.add(action, step, skill)
-            state = step.state
-            self.frame += 1
-            if not seeding and self.buffer.size and self.frame % explorer.chunk == 0:
-                updates = max(1, explorer.chunk // explorer.update_every)
-                # Before the update, which returns at once: the simulator goes on while the learner learns.
-                act = explorer.behaviour(self._state)
-                self._state, metrics = explorer.update(self._state, self.buffer.replay, update_key, updates)
-                self.updates += updates
-                learned.append(metrics)
-            if step.terminated or step.truncated:
-                break
-        return recorder.arrays(), _mean(learned)
 
 
 def label(data: Dataset | str | Path, reward: str | Reward, *, quiet: bool = True) -> LabelledDataset:
@@ -272,14 +182,14 @@ def plan(
         "seed": seed,
         "frames": data.frames,
     }
-    folder = _claim(Path(out), "plan.json", "plan", config, resume)
+    folder = durable.claim(Path(out), "plan.json", "plan", config, resume)
     with durable.locked(folder):
         if resume and files.read_json(folder / "plan.json")["status"] == "complete":
             return Plan.load(folder, named)
         files.clean(folder)
         checkpoints = durable.Checkpoints(folder / "checkpoints", updates)
         last = checkpoints.last() if resume else None
-        _keep_lines(folder / "metrics.jsonl", 0 if last is None else last.record["reports"])
+        durable.keep_lines(folder / "metrics.jsonl", 0 if last is None else last.record["reports"])
         title = _title(named, planner)
         with (
             durable.Interrupts() as interrupts,
@@ -288,7 +198,7 @@ def plan(
             report = _reporter(monitor, checkpoints, interrupts)
             policy = planner.fit(labelled, updates, seed, report, checkpoints, last)
             policy.save(folder / "policy.safetensors")
-            _update(folder / "plan.json", status="complete", seconds=round(monitor.seconds, 3))
+            durable.update(folder / "plan.json", status="complete", seconds=round(monitor.seconds, 3))
     return Plan(policy, data.spec.domain, named, folder)
 
 
@@ -303,9 +213,9 @@ def _reporter(
 ) -> Callable[[int, Metrics], None]:
     def report(done: int, metrics: Metrics) -> None:
         try:
-            _refuse_divergence(metrics)
+            durable.refuse_divergence(metrics)
         except FloatingPointError as error:
-            raise _diverged(f"update {done}", error, checkpoints) from error
+            raise durable.diverged(f"update {done}", error, checkpoints) from error
         monitor.record(done, {}, metrics)
         if interrupts is not None and interrupts.asked:
             raise durable.StoppedError(f"stopped after {done} updates; it can be resumed")
@@ -344,7 +254,7 @@ def evaluate(
     simulator = make_domain(plan.domain)
     returns = []
     for number in range(episodes):
-        start = _simulator_seed(np.random.default_rng([seed, _EVALUATE, number]))
+        start = simulator_seed(np.random.default_rng([seed, EVALUATE, number]))
         filmed = Film(Path(video), simulator) if video is not None and number == 0 else nullcontext()
         with filmed as film:
             episode = rollout(simulator, plan.policy, start, film)
@@ -413,7 +323,7 @@ def _inspect_plan(data: Dataset, reward: NamedReward, episodes: int = 2) -> dict
         return None
     policy, simulator = ActorPolicy.load(folder / "policy.safetensors"), make_domain(data.spec.domain)
     paths = [
-        rollout(simulator, policy, _simulator_seed(np.random.default_rng([0, _EVALUATE, number])))
+        rollout(simulator, policy, simulator_seed(np.random.default_rng([0, EVALUATE, number])))
         for number in range(episodes)
     ]
     found: dict[str, Any] = {
@@ -448,61 +358,3 @@ def make_domain(name: str) -> Domain:
 
 def _dataset(data: Dataset | str | Path) -> Dataset:
     return data if isinstance(data, Dataset) else Dataset.open(data)
-
-
-def _keys(rng: np.random.Generator, count: int) -> np.ndarray:
-    """JAX's raw keys, uint32 [count, 2], drawn on the host: splitting on the device costs a call each."""
-    return rng.integers(0, 2**32, (count, 2), np.uint32)
-
-
-def _simulator_seed(rng: np.random.Generator) -> int:
-    return int(rng.integers(0, 2**32))
-
-
-def _mean(metrics: list[Metrics]) -> Metrics:
-    return {
-        name: np.mean([np.asarray(one[name]) for one in metrics]) for name in (metrics[0] if metrics else {})
-    }
-
-
-def _claim(folder: Path, record: str, what: str, config: dict[str, Any], resume: bool = False) -> Path:
-    """Make the folder of a new run or plan; one that holds anything already is left alone, or resumed."""
-    if (folder / record).exists():
-        if not resume:
-            raise UserError(f"{folder} already holds a {what}: resume it, choose another --out, or remove it")
-        before = files.read_json(folder / record)
-        for name, value in json.loads(json.dumps(config)).items():
-            if before.get(name) != value:
-                raise UserError(f"{folder} was made with another {name}: resume it with the settings it has")
-        return folder
-    if resume and not folder.exists():
-        raise UserError(f"there is no {what} in {folder} to resume")
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UserError(f"{folder} is not an empty folder: choose another --out")
-    files.write_json(folder / record, {**config, "versions": versions(), "status": "running"})
-    return folder
-
-
-def _refuse_divergence(metrics: Metrics) -> None:
-    """Stop before noise is stored: a metric that is not finite, or beyond any value."""
-    for name, value in metrics.items():
-        number = float(np.asarray(value))
-        if not abs(number) < DIVERGED:  # NaN is not
-            raise FloatingPointError(f"{name} is {number:g}")
-
-
-def _diverged(where: str, error: FloatingPointError, checkpoints: durable.Checkpoints | None) -> UserError:
-    last = checkpoints.last() if checkpoints is not None else None
-    good = "there is no checkpoint" if last is None else f"the last good checkpoint is at {last.done}"
-    return UserError(f"the learner diverged at {where}: {error}; {good}")
-
-
-def _keep_lines(path: Path, count: int) -> None:
-    """Drop what a log says of the time after a checkpoint."""
-    if path.exists():
-        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-        files.write_bytes(path, "".join(lines[:count]).encode())
-
-
-def _update(path: Path, **changes: Any) -> None:
-    files.write_json(path, {**files.read_json(path), **changes})

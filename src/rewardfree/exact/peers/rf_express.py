@@ -6,13 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rewardfree.exact.backward import Counting, backward
-from rewardfree.exact.interfaces import Algorithm, Learner
-from rewardfree.exact.mdp import Problem, Purpose, Streams, Values
+from rewardfree.exact.backward import backward
+from rewardfree.exact.interfaces import Learner
+from rewardfree.exact.mdp import Problem, Streams, Values
+from rewardfree.exact.peers._errors import ErrorBound, ErrorBoundLearner
 
 
 @dataclass(frozen=True)
-class RfExpress(Algorithm):
+class RfExpress(ErrorBound):
     """RF-Express: as RF-UCRL, with a bonus of 1/n in place of 1/sqrt(n).
 
     Source: Menard, Domingues, Jonsson, Kaufmann, Leurent, Valko. Fast Active Learning for Pure Exploration in
@@ -26,41 +27,18 @@ class RfExpress(Algorithm):
     their experiments; a cell never seen counts as 0.01 visits there (not printed).
     """
 
-    delta: float = 0.05
-    """Probability with which the certificate may fail."""
-    clip: bool = False
-    """Whether W is clipped while exploring, as printed. The certificate always is."""
-
-    @property
-    def certified(self) -> bool:
-        return True
-
-    @classmethod
-    def presets(cls) -> dict[str, RfExpress]:
-        return {"unclipped": cls(), "paper": cls(clip=True)}
-
     def start(self, problem: Problem, streams: Streams, episodes: int) -> Learner:
         return RfExpressLearner(self, problem, streams)
 
 
-class RfExpressLearner(Counting):
+class RfExpressLearner(ErrorBoundLearner):
     """Counts, and W from them."""
 
-    def __init__(self, config: RfExpress, problem: Problem, streams: Streams) -> None:
-        super().__init__(problem, streams)
-        self.config = config
-
-    def policy(self) -> np.ndarray:
-        return self.errors(self.streams, self.config.clip).policy[:, 0]
-
     def certificate(self) -> np.ndarray:
-        W = self.problem.mean_start(
-            self.errors(Streams(self.streams.seeds, Purpose.PLANNING), clip=True).V[:, 0, 0]
-        )
+        W = self.first_error()
         return 2 * (3 * np.e * np.sqrt(W) + W)
 
     def errors(self, ties: Streams, clip: bool) -> Values:
-        """W and the policy that is greedy in it."""
         S, A, H = self.problem.states, self.problem.actions, self.problem.horizon
         n = self.visits()
         beta = np.log(3 * S * A * H / self.config.delta) + S * np.log(8 * np.e * (n + 1))

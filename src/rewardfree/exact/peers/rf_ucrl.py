@@ -6,13 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rewardfree.exact.backward import Counting, backward
-from rewardfree.exact.interfaces import Algorithm, Learner
-from rewardfree.exact.mdp import Problem, Purpose, Streams, Values
+from rewardfree.exact.backward import backward
+from rewardfree.exact.interfaces import Learner
+from rewardfree.exact.mdp import Problem, Streams, Values
+from rewardfree.exact.peers._errors import ErrorBound, ErrorBoundLearner
 
 
 @dataclass(frozen=True)
-class RfUcrl(Algorithm):
+class RfUcrl(ErrorBound):
     """RF-UCRL: explores where the estimation error of some value may be largest.
 
     Source: Kaufmann, Menard, Domingues, Jonsson, Leurent, Valko. Adaptive Reward-Free Exploration. ALT 2021.
@@ -26,39 +27,17 @@ class RfUcrl(Algorithm):
     0.01 visits; in the paper its E is the clip.
     """
 
-    delta: float = 0.05
-    """Probability with which the certificate may fail."""
-    clip: bool = False
-    """Whether E is clipped while exploring, as printed. The certificate always is."""
-
-    @property
-    def certified(self) -> bool:
-        return True
-
-    @classmethod
-    def presets(cls) -> dict[str, RfUcrl]:
-        return {"unclipped": cls(), "paper": cls(clip=True)}
-
     def start(self, problem: Problem, streams: Streams, episodes: int) -> Learner:
         return RfUcrlLearner(self, problem, streams)
 
 
-class RfUcrlLearner(Counting):
+class RfUcrlLearner(ErrorBoundLearner):
     """Counts, and E from them."""
 
-    def __init__(self, config: RfUcrl, problem: Problem, streams: Streams) -> None:
-        super().__init__(problem, streams)
-        self.config = config
-
-    def policy(self) -> np.ndarray:
-        return self.errors(self.streams, self.config.clip).policy[:, 0]
-
     def certificate(self) -> np.ndarray:
-        E = self.errors(Streams(self.streams.seeds, Purpose.PLANNING), clip=True).V[:, 0, 0]
-        return 2 * self.problem.mean_start(E)
+        return 2 * self.first_error()
 
     def errors(self, ties: Streams, clip: bool) -> Values:
-        """E and the policy that is greedy in it."""
         S, A, H = self.problem.states, self.problem.actions, self.problem.horizon
         n, rest = self.visits(), np.arange(H, 0, -1)  # rest is H - h + 1
         beta = np.log(2 * S * A * H / self.config.delta) + (S - 1) * np.log(np.e * (1 + n / max(S - 1, 1)))
