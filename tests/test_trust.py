@@ -19,11 +19,6 @@ from rewardfree.rewards.resolve import resolve
 from rewardfree.rewards.support import best_window, effective_dimension, support, unseen
 
 
-@pytest.fixture(autouse=True)
-def _cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
-
-
 @pytest.fixture
 def data(small_run: rf.Dataset, tmp_path: Path) -> rf.Dataset:
     shutil.copytree(small_run.path, tmp_path / "run")
