@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import tyro
 from rich.table import Table
@@ -18,6 +18,7 @@ from rewardfree import pipeline, registry
 from rewardfree.command import algorithm, peek, read, show
 from rewardfree.data import files
 from rewardfree.data.dataset import Dataset
+from rewardfree.data.exchange import export_npz, import_npz
 from rewardfree.demo import DemoArgs, demo
 from rewardfree.durable import StoppedError
 from rewardfree.errors import UserError, unknown
@@ -129,6 +130,36 @@ class CheckArgs:
 
 
 @dataclass(frozen=True)
+class ExportArgs:
+    """Flags of `export`."""
+
+    run: tyro.conf.Positional[Path]
+    """Folder of the run."""
+    out: Path
+    """Folder for the episodes; it must be empty."""
+    format: Literal["npz"] = "npz"
+    """`npz`: a file per episode, as ExORL and URLB read them."""
+    reward: str | None = None
+    """A reward to lay over the data; without one the files say 0."""
+    json: bool = False
+    """Print one JSON object."""
+
+
+@dataclass(frozen=True)
+class ImportArgs:
+    """Flags of `import`."""
+
+    source: tyro.conf.Positional[Path]
+    """Folder of episodes, a .npz file each, as ExORL and URLB write them."""
+    domain: str
+    """The domain that they are of."""
+    out: Path
+    """Folder of the run to make."""
+    json: bool = False
+    """Print one JSON object."""
+
+
+@dataclass(frozen=True)
 class ListArgs:
     """Flags of `list`."""
 
@@ -223,6 +254,23 @@ def _check(argv: Sequence[str]) -> None:
     show(found, args.json, "\n".join(text))
 
 
+def _export(argv: Sequence[str]) -> None:
+    """Write a run's episodes for other tools."""
+    args = read(ExportArgs, argv, "export", _export.__doc__)
+    data = Dataset.open(args.run)
+    reward = None if args.reward is None else pipeline.label(data, args.reward).reward
+    count = export_npz(data, args.out, reward)
+    show({"out": str(args.out), "episodes": count}, args.json, f"{count} episodes: {args.out}")
+
+
+def _import(argv: Sequence[str]) -> None:
+    """Make a run from episodes that other tools have collected, to plan on data you already have."""
+    args = read(ImportArgs, argv, "import", _import.__doc__)
+    data = import_npz(args.source, args.domain, args.out)
+    value = {"run": str(args.out), "frames": data.frames, "episodes": data.episodes}
+    show(value, args.json, f"{data.frames} frames in {data.episodes} episodes: {args.out}")
+
+
 def _list(argv: Sequence[str]) -> None:
     """List domains with their tasks, explorers, planners, the exact algorithms; or read about one."""
     args = read(ListArgs, argv, "list", _list.__doc__)
@@ -270,6 +318,8 @@ COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
     "evaluate": _evaluate,
     "inspect": _inspect,
     "check": _check,
+    "export": _export,
+    "import": _import,
     "list": _list,
     "exact": exact,
     "demo": _demo,

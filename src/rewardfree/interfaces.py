@@ -107,6 +107,8 @@ class Domain(ABC):
     """Rewards by name: expressions in the reward language, or functions."""
     derived: tuple[str, ...] = ()
     """Names of further quantities that `recompute` gives."""
+    physics: tuple[int, int, int] = (0, 0, 0)
+    """Sizes of qpos, qvel and act."""
 
     @abstractmethod
     def reset(self, seed: int) -> State:
@@ -119,6 +121,19 @@ class Domain(ABC):
     @abstractmethod
     def render(self, height: int, width: int) -> np.ndarray:
         """A picture of the present state, uint8 [height, width, 3]."""
+
+    @abstractmethod
+    def control(self, action: Float[np.ndarray, "*n A"]) -> Float[np.ndarray, "*n nu"]:
+        """The control that an action in [-1, 1]^A stands for."""
+
+    def quantities_of(
+        self,
+        observation: Float[np.ndarray, "n O"],
+        qpos: Float[np.ndarray, "n nq"],
+        qvel: Float[np.ndarray, "n nv"],
+    ) -> Float[np.ndarray, "n Q"]:
+        """The named quantities of stored states."""
+        return self.recompute(self.spec.quantities, qpos, qvel)
 
     def restore(
         self, qpos: Float[np.ndarray, " nq"], qvel: Float[np.ndarray, " nv"], act: Float[np.ndarray, " na"]

@@ -76,6 +76,7 @@ class DmControl(Domain):
         low, high = self._model.actuator_ctrlrange.T
         self._centre, self._half_range = (high + low) / 2, (high - low) / 2
         self._prepare()
+        self.physics = int(self._model.nq), int(self._model.nv), int(self._model.na)
         self._bodies = {self._model.body(i).name: i for i in range(1, self._model.nbody)}
         self.derived = tuple(f"{body}_{what}" for body in self._bodies for what in _OF_A_BODY)
         hidden = tuple(f"{body}_{what}" for body in self._bodies for what in self.unseen_of_bodies)
@@ -100,13 +101,17 @@ class DmControl(Domain):
 
     def step(self, action: Float[np.ndarray, " A"]) -> Step:
         """Apply an action in [-1, 1]^A for one time step. A simulation that diverges is a UserError."""
-        ctrl = self._centre + self._half_range * np.clip(np.asarray(action, np.float64), -1.0, 1.0)
+        ctrl = self.control(action)
         self._data.ctrl[:] = ctrl
         try:
             self._physics.step(self._sub_steps)
         except self._diverged as error:
             raise UserError(f"the simulation of {self.name} diverged: {error}; use another seed") from error
         return Step(self._state(), ctrl, terminated=False)
+
+    def control(self, action: Float[np.ndarray, "*n A"]) -> Float[np.ndarray, "*n nu"]:
+        """The control that an action in [-1, 1]^A stands for."""
+        return self._centre + self._half_range * np.clip(np.asarray(action, np.float64), -1.0, 1.0)
 
     def render(self, height: int, width: int) -> np.ndarray:
         """A picture of the present state, uint8 [height, width, 3]."""

@@ -78,13 +78,26 @@ class Gymnasium(Domain):
 
     def step(self, action: Float[np.ndarray, " A"]) -> Step:
         """Apply an action in [-1, 1]^A, scaled to the environment's own bounds."""
-        share = (np.clip(np.asarray(action, np.float64), -1.0, 1.0) + 1) / 2
-        ctrl = self._low + share * (self._high - self._low)
+        ctrl = self.control(action)
         space = self._environment.action_space
         observation, _, terminated, truncated, _ = self._environment.step(
             ctrl.astype(space.dtype).reshape(self._shape)
         )
         return Step(self._state(observation), ctrl, bool(terminated), bool(truncated))
+
+    def control(self, action: Float[np.ndarray, "*n A"]) -> Float[np.ndarray, "*n nu"]:
+        """The control that an action in [-1, 1]^A stands for."""
+        share = (np.clip(np.asarray(action, np.float64), -1.0, 1.0) + 1) / 2
+        return self._low + share * (self._high - self._low)
+
+    def quantities_of(
+        self,
+        observation: Float[np.ndarray, "n O"],
+        qpos: Float[np.ndarray, "n nq"],
+        qvel: Float[np.ndarray, "n nv"],
+    ) -> Float[np.ndarray, "n Q"]:
+        """The first entries of the observation."""
+        return observation[:, : self._named]
 
     def render(self, height: int, width: int) -> np.ndarray:
         """A picture of the present state, brought to size."""

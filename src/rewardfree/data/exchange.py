@@ -1,0 +1,155 @@
+"""Data for and from other tools: folders of episodes as ExORL and URLB write them.
+
+One .npz file per episode of T steps, every array with T + 1 rows, of which the first is the start (its action
+and reward are dummies): observation, action in [-1, 1], reward, discount (0 where the episode ended by
+itself) and physics, the simulator's qpos, qvel and act side by side.
+"""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rewardfree import registry
+from rewardfree.data import files, trust
+from rewardfree.data.dataset import Dataset, DatasetWriter, versions
+from rewardfree.errors import UserError
+from rewardfree.interfaces import Domain
+
+NEEDED = ("observation", "action", "discount")
+_MOST_BYTES = 2**30
+"""An episode that unpacks to more than this is no episode."""
+
+
+def export_npz(data: Dataset, folder: Path, reward: np.ndarray | None = None) -> int:
+    """Write every episode to a file of its own; the reward is what is laid over the data, or 0."""
+    _refuse_full(folder)
+    first = 0
+    for number, episode in enumerate(data.each_episode()):
+        length = len(episode["action"])
+        paid = np.zeros(length) if reward is None else reward[first : first + length]
+        arrays = {
+            "observation": episode["observation"],
+            "action": _after_a_dummy(episode["action"]),
+            "reward": _after_a_dummy(paid[:, None].astype(np.float32)),
+            "discount": np.concatenate([[[1.0]], 1.0 - episode["terminated"][:, None]]).astype(np.float32),
+            "physics": np.concatenate([episode[name] for name in ("qpos", "qvel", "act")], axis=1),
+            "skill": _after_a_dummy(episode["skill"]),
+        }
+        _save(folder / f"episode_{number:06d}_{length}.npz", arrays)
+        first += length
+    return data.episodes
+
+
+def import_npz(folder: Path, domain: str, out: Path) -> Dataset:
+    """A run from such a folder. Quantities are recomputed from the physics; its rewards are left behind."""
+    paths = sorted(folder.glob("*.npz"), key=_in_order)
+    if not paths:
+        raise UserError(f"there are no .npz files in {folder}; give the folder with one file per episode")
+    world: Domain = registry.load("domain", domain)()
+    _refuse_full(out)
+    record = {
+        "domain": domain,
+        "imported": folder.name,
+        "explorer": None,
+        "seed": None,
+        "versions": versions(),
+    }
+    files.write_json(out / "run.json", {**record, "status": "running"})
+    writer = DatasetWriter(out / "data", world.spec, trust.prover(world.spec))
+    frames = 0
+    for path in paths:
+        episode = _episode(path, world)
+        writer.append(episode)
+        frames += len(episode["action"])
+    writer.flush()
+    counts = {"frames": frames, "episodes": len(paths), "updates": 0, "seconds": 0.0}
+    files.write_json(out / "run.json", {**record, "status": "complete", **counts})
+    return Dataset.open(out)
+
+
+def _episode(path: Path, world: Domain) -> dict[str, np.ndarray]:
+    arrays, spec = _load(path), world.spec
+    for name in NEEDED:
+        if name not in arrays:
+            raise UserError(f"{path} has no array '{name}'; it has {', '.join(sorted(arrays)) or 'none'}")
+    rows = len(arrays["observation"])
+    widths = {"observation": spec.observation, "action": spec.action, "discount": 1}
+    for name, width in widths.items():
+        array = arrays[name] = arrays[name].reshape(len(arrays[name]), -1)
+        if array.shape != (rows, width):
+            raise UserError(f"{path}: {name} has shape {array.shape}, {spec.domain} needs ({rows}, {width})")
+        if array.dtype.kind not in "fiub" or not np.isfinite(array).all():
+            raise UserError(f"{path}: {name} has values that are not numbers")
+    if rows < 2:
+        raise UserError(f"{path} holds no step")
+    qpos, qvel, act = _physics(path, arrays.get("physics"), rows, world)
+    action = arrays["action"][1:].astype(np.float32)
+    skill = arrays.get("skill", np.zeros((rows, 0)))
+    return {
+        "observation": arrays["observation"].astype(np.float32),
+        "qpos": qpos,
+        "qvel": qvel,
+        "act": act,
+        "quantities": world.quantities_of(arrays["observation"].astype(np.float32), qpos, qvel),
+        "action": action,
+        "ctrl": world.control(action),
+        "terminated": arrays["discount"][1:, 0] == 0,
+        "skill": np.asarray(skill, np.float32).reshape(rows, -1)[1:],
+    }
+
+
+def _physics(
+    path: Path, physics: np.ndarray | None, rows: int, world: Domain
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    widths = world.physics
+    total = sum(widths)
+    if total and (physics is None or physics.shape != (rows, total)):
+        have = "none" if physics is None else f"shape {physics.shape}"
+        raise UserError(
+            f"{path}: {world.spec.domain} needs physics of shape ({rows}, {total}); there is {have}"
+        )
+    whole = np.zeros((rows, 0)) if physics is None or not total else physics.astype(np.float64)
+    first, second = widths[0], widths[0] + widths[1]
+    return whole[:, :first], whole[:, first:second], whole[:, second:]
+
+
+def _load(path: Path) -> dict[str, Any]:
+    """The arrays of a file that may come from anywhere: nothing is unpickled, nothing unpacks without end."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            size = sum(entry.file_size for entry in archive.infolist())
+        if size > _MOST_BYTES:
+            raise UserError(f"{path} unpacks to {size / 2**30:.1f} GiB: it is not read")
+        with np.load(path, allow_pickle=False) as file:
+            return {name: file[name] for name in file.files}
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror or error}") from error
+    except (ValueError, zipfile.BadZipFile, KeyError, EOFError, NotImplementedError) as error:
+        raise UserError(f"{path} is not a .npz file of plain arrays: {error}") from error
+
+
+def _save(path: Path, arrays: dict[str, np.ndarray]) -> None:
+    import io
+
+    content = io.BytesIO()
+    np.savez(content, **arrays)  # type: ignore[arg-type]
+    files.write_bytes(path, content.getvalue())
+
+
+def _after_a_dummy(array: np.ndarray) -> np.ndarray:
+    return np.concatenate([np.zeros_like(array[:1]), array])
+
+
+def _in_order(path: Path) -> tuple[list[int], str]:
+    """By the numbers in the name: episode_2 comes before episode_10."""
+    return [int(number) for number in re.findall(r"\d+", path.stem)], path.name
+
+
+def _refuse_full(folder: Path) -> None:
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UserError(f"{folder} is not an empty folder: choose another --out")
