@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
+import warnings
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -15,6 +18,7 @@ from hypothesis import strategies as st
 
 import rewardfree as rf
 from rewardfree.data.exchange import export_npz, import_npz
+from rewardfree.data.exchange_minari import import_minari
 from rewardfree.data.transitions import STATE_ARRAYS, STEP_ARRAYS
 from rewardfree.domains._dm_control import load
 
@@ -167,3 +171,109 @@ def test_any_damage_is_a_clear_error_or_no_damage(tmp_path: Path, data: st.DataO
         import_npz(folder, MAZE, out)
     except rf.UserError as error:
         assert "\n" not in str(error) or "npz" in str(error)  # noqa: PT017
+
+
+def test_minari_reads_what_is_exported_and_it_comes_back_the_same(
+    small_run: rf.Dataset, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    minari = pytest.importorskip("minari")
+    reward = "x ** 2"
+    out = run_json(
+        capsys,
+        "export",
+        small_run.path,
+        "--format",
+        "minari",
+        "--out",
+        tmp_path / "minari",
+        "--reward",
+        reward,
+    )
+    assert out["id"] == "rewardfree/point-mass-maze-v0"
+    with monkeypatch.context() as patch:
+        patch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "minari"))
+        theirs = minari.load_dataset(out["id"])
+        assert (theirs.total_episodes, theirs.total_steps) == (3, 2500)
+        episode = theirs[0]
+    np.testing.assert_array_equal(episode.observations, next(small_run.each_episode())["observation"])
+    np.testing.assert_allclose(episode.rewards, rf.label(small_run, reward).reward[:1000])
+    assert episode.truncations[-1]
+    assert not episode.terminations.any()
+    source = ["--format", "minari", "--root", tmp_path / "minari", "--domain", MAZE]
+    back = run_json(capsys, "import", out["id"], *source, "--out", tmp_path / "run")
+    assert back["frames"] == 2500
+    again = rf.Dataset.open(tmp_path / "run")
+    for name in (*STATE_ARRAYS, *STEP_ARRAYS):
+        np.testing.assert_array_equal(again.array(name), small_run.array(name), err_msg=name)
+    code, _, err = run(capsys, "import", "no/such-v0", *source, "--out", tmp_path / "none")
+    assert code == 2
+    assert "Minari has no data set no/such-v0" in err
+
+
+def test_a_minari_data_set_of_an_environment_with_bounds_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of Pendulum, whose actions go from -2 to 2."""
+    minari = pytest.importorskip("minari")
+    import gymnasium
+    from minari.data_collector import EpisodeBuffer
+
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "minari"))
+    environment = gymnasium.make("Pendulum-v1")
+    environment.action_space.seed(0)
+    buffers = []
+    for number in range(2):
+        seen, actions = [environment.reset(seed=number)[0]], []
+        for _ in range(200):
+            actions.append(environment.action_space.sample())
+            seen.append(environment.step(actions[-1])[0])
+        ends = [False] * 199 + [True]
+        buffers.append(EpisodeBuffer(number, None, None, seen, actions, [0.0] * 200, [False] * 200, ends, {}))
+    spaces = {"observation_space": environment.observation_space, "action_space": environment.action_space}
+    with warnings.catch_warnings(action="ignore"):  # no author, no link to code
+        collected = minari.create_dataset_from_buffers("test/pendulum-v0", buffers, **spaces)
+    data = import_minari("test/pendulum-v0", None, "gymnasium:Pendulum-v1", tmp_path / "run")
+    assert (data.frames, data.episodes) == (400, 2)
+    np.testing.assert_allclose(data.values("ctrl")[:200], collected[0].actions, atol=1e-6)
+    np.testing.assert_allclose(data.values("action")[:200] * 2, collected[0].actions, atol=1e-6)
+    assert rf.label(data, "obs[0]").reward.max() <= 1
+
+
+@pytest.fixture(scope="module")
+def plan(small_run: rf.Dataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("plans") / "plan"
+    rf.plan(small_run, "x", rf.DdpgTwin(hidden=16, batch=16, normalise=True), updates=50, out=out)
+    return out
+
+
+@pytest.mark.parametrize("kind", ["onnx", "numpy"])
+def test_a_policy_acts_the_same_without_this_package(
+    kind: str, plan: Path, small_run: rf.Dataset, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / ("policy.onnx" if kind == "onnx" else "policy.py")
+    run_json(capsys, "export", plan, "--format", kind, "--out", file)
+    observation = small_run.values("obs")[:200]
+    expected = rf.Plan.load(plan).policy(observation)
+    if kind == "onnx":
+        runtime = pytest.importorskip("onnxruntime")
+        session = runtime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
+        (found,) = session.run(["action"], {"observation": observation})
+    else:
+        np.save(tmp_path / "observation.npy", observation)
+        code = (
+            "import sys, numpy as np; sys.path.insert(0, sys.argv[1]); import policy;"
+            "np.save('action.npy', policy.act(np.load('observation.npy')));"
+            "assert 'rewardfree' not in sys.modules and 'jax' not in sys.modules"
+        )
+        subprocess.run([sys.executable, "-c", code, tmp_path], cwd=tmp_path, check=True)
+        found = np.load(tmp_path / "action.npy")
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    assert np.ptp(found) > 0
+
+
+def test_what_is_not_a_plan_is_not_exported(
+    small_run: rf.Dataset, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = run(capsys, "export", small_run.path, "--format", "onnx", "--out", tmp_path / "x.onnx")
+    assert code == 2
+    assert "holds no plan" in err

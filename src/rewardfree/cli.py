@@ -19,12 +19,15 @@ from rewardfree.command import algorithm, peek, read, show
 from rewardfree.data import files
 from rewardfree.data.dataset import Dataset
 from rewardfree.data.exchange import export_npz, import_npz
+from rewardfree.data.exchange_minari import export_minari, import_minari
 from rewardfree.demo import DemoArgs, demo
 from rewardfree.durable import StoppedError
 from rewardfree.errors import UserError, unknown
 from rewardfree.exact.cli import exact
 from rewardfree.exact.mdps import MDPS
+from rewardfree.export_policy import export_numpy, export_onnx
 from rewardfree.pages import pages, plural
+from rewardfree.policy import ActorPolicy
 from rewardfree.rewards.page import lines
 from rewardfree.rewards.resolve import resolve
 from rewardfree.sizes import SIZES, SizeName, resize
@@ -133,14 +136,15 @@ class CheckArgs:
 class ExportArgs:
     """Flags of `export`."""
 
-    run: tyro.conf.Positional[Path]
-    """Folder of the run."""
+    source: tyro.conf.Positional[Path]
+    """Folder of a run, or of a plan."""
     out: Path
-    """Folder for the episodes; it must be empty."""
-    format: Literal["npz"] = "npz"
-    """`npz`: a file per episode, as ExORL and URLB read them."""
+    """Where to write: an empty folder for a run, a file for a plan."""
+    format: Literal["npz", "minari", "onnx", "numpy"] = "npz"
+    """Of a run: `npz`, a file per episode as ExORL and URLB have it, or `minari`. Of a plan: `onnx`, or
+    `numpy`, a Python file that needs NumPy alone."""
     reward: str | None = None
-    """A reward to lay over the data; without one the files say 0."""
+    """A reward to lay over a run's data; without one the files say 0."""
     json: bool = False
     """Print one JSON object."""
 
@@ -149,12 +153,16 @@ class ExportArgs:
 class ImportArgs:
     """Flags of `import`."""
 
-    source: tyro.conf.Positional[Path]
-    """Folder of episodes, a .npz file each, as ExORL and URLB write them."""
+    source: tyro.conf.Positional[str]
+    """A folder with a .npz file per episode, as ExORL and URLB write them; or the id of a Minari data set."""
     domain: str
     """The domain that they are of."""
     out: Path
     """Folder of the run to make."""
+    format: Literal["npz", "minari"] = "npz"
+    """What the source is."""
+    root: Path | None = None
+    """Folder below which Minari looks for its data sets; its own by default."""
     json: bool = False
     """Print one JSON object."""
 
@@ -255,18 +263,31 @@ def _check(argv: Sequence[str]) -> None:
 
 
 def _export(argv: Sequence[str]) -> None:
-    """Write a run's episodes for other tools."""
+    """Write a run's episodes, or a plan's policy, for other tools."""
     args = read(ExportArgs, argv, "export", _export.__doc__)
-    data = Dataset.open(args.run)
+    if args.format in ("onnx", "numpy"):
+        policy = ActorPolicy.load(pipeline.Plan.checked(args.source) / "policy.safetensors")
+        (export_onnx if args.format == "onnx" else export_numpy)(policy.arrays, args.out)
+        show({"out": str(args.out)}, args.json, f"policy: {args.out}")
+        return
+    data = Dataset.open(args.source)
     reward = None if args.reward is None else pipeline.label(data, args.reward).reward
-    count = export_npz(data, args.out, reward)
-    show({"out": str(args.out), "episodes": count}, args.json, f"{count} episodes: {args.out}")
+    value: dict[str, Any] = {"out": str(args.out), "episodes": data.episodes}
+    if args.format == "minari":
+        value["id"] = export_minari(data, args.out, reward)
+    else:
+        export_npz(data, args.out, reward)
+    text = f"{data.episodes} episodes: {args.out}"
+    show(value, args.json, text + (f", Minari's id is {value['id']}" if "id" in value else ""))
 
 
 def _import(argv: Sequence[str]) -> None:
     """Make a run from episodes that other tools have collected, to plan on data you already have."""
     args = read(ImportArgs, argv, "import", _import.__doc__)
-    data = import_npz(args.source, args.domain, args.out)
+    if args.format == "minari":
+        data = import_minari(args.source, args.root, args.domain, args.out)
+    else:
+        data = import_npz(Path(args.source), args.domain, args.out)
     value = {"run": str(args.out), "frames": data.frames, "episodes": data.episodes}
     show(value, args.json, f"{data.frames} frames in {data.episodes} episodes: {args.out}")
 

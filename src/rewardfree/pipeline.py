@@ -127,12 +127,17 @@ class Plan:
     reward: NamedReward
     path: Path | None = None
 
+    @staticmethod
+    def checked(path: Path) -> Path:
+        """The folder, if it holds a plan."""
+        if not (path / "plan.json").is_file():
+            raise UserError(f"{path} holds no plan: there is no plan.json in it; give a plan's folder")
+        return path
+
     @classmethod
     def load(cls, path: str | Path, reward: str | Reward | None = None) -> Plan:
         """Read a plan. A reward from a file of code is never run on the plan's own word: pass it."""
-        path = Path(path)
-        if not (path / "plan.json").is_file():
-            raise UserError(f"{path} holds no plan: there is no plan.json in it; give a plan's folder")
+        path = cls.checked(Path(path))
         config = files.read_json(path / "plan.json")
         try:
             domain, name, kind = config["domain"], config["reward"]["name"], config["reward"]["kind"]

@@ -45,6 +45,11 @@ class ActorPolicy:
         values = _net(ensemble, "critics", x[None])[..., 0]  # (N, n)
         return values.std(axis=0)
 
+    @property
+    def arrays(self) -> Arrays:
+        """The actor's weights and what its observations are normalised with."""
+        return self._arrays
+
     def save(self, path: Path) -> None:
         files.write_arrays(path, self._arrays)
         if self._critics is not None:

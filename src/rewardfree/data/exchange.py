@@ -7,8 +7,10 @@ itself) and physics, the simulator's qpos, qvel and act side by side.
 
 from __future__ import annotations
 
+import io
 import re
 import zipfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +29,7 @@ _MOST_BYTES = 2**30
 
 def export_npz(data: Dataset, folder: Path, reward: np.ndarray | None = None) -> int:
     """Write every episode to a file of its own; the reward is what is laid over the data, or 0."""
-    _refuse_full(folder)
+    refuse_full(folder)
     first = 0
     for number, episode in enumerate(data.each_episode()):
         length = len(episode["action"])
@@ -50,68 +52,72 @@ def import_npz(folder: Path, domain: str, out: Path) -> Dataset:
     paths = sorted(folder.glob("*.npz"), key=_in_order)
     if not paths:
         raise UserError(f"there are no .npz files in {folder}; give the folder with one file per episode")
+    return write_run(((str(path), _load(path)) for path in paths), domain, folder.name, out)
+
+
+def write_run(episodes: Iterable[tuple[str, dict[str, Any]]], domain: str, source: str, out: Path) -> Dataset:
+    """A run from episodes of the layout above, each with what to call it in an error."""
     world: Domain = registry.load("domain", domain)()
-    _refuse_full(out)
-    record = {
-        "domain": domain,
-        "imported": folder.name,
-        "explorer": None,
-        "seed": None,
-        "versions": versions(),
-    }
+    refuse_full(out)
+    record = {"domain": domain, "imported": source, "versions": versions()}
     files.write_json(out / "run.json", {**record, "status": "running"})
     writer = DatasetWriter(out / "data", world.spec, trust.prover(world.spec))
-    frames = 0
-    for path in paths:
-        episode = _episode(path, world)
+    frames = count = 0
+    for label, arrays in episodes:
+        episode = _episode(label, arrays, world)
         writer.append(episode)
-        frames += len(episode["action"])
+        frames, count = frames + len(episode["action"]), count + 1
     writer.flush()
-    counts = {"frames": frames, "episodes": len(paths), "updates": 0, "seconds": 0.0}
+    counts = {"frames": frames, "episodes": count, "updates": 0, "seconds": 0.0}
     files.write_json(out / "run.json", {**record, "status": "complete", **counts})
     return Dataset.open(out)
 
 
-def _episode(path: Path, world: Domain) -> dict[str, np.ndarray]:
-    arrays, spec = _load(path), world.spec
+def _episode(label: str, arrays: dict[str, Any], world: Domain) -> dict[str, np.ndarray]:
+    spec = world.spec
     for name in NEEDED:
         if name not in arrays:
-            raise UserError(f"{path} has no array '{name}'; it has {', '.join(sorted(arrays)) or 'none'}")
-    rows = len(arrays["observation"])
+            raise UserError(f"{label} has no array '{name}'; it has {', '.join(sorted(arrays)) or 'none'}")
+    rows = len(arrays["observation"]) if np.ndim(arrays["observation"]) else 0
     widths = {"observation": spec.observation, "action": spec.action, "discount": 1}
     for name, width in widths.items():
-        array = arrays[name] = arrays[name].reshape(len(arrays[name]), -1)
+        array = np.asarray(arrays[name])
+        array = arrays[name] = (
+            array.reshape(len(array), -1) if array.ndim and len(array) else np.zeros((0, 0))
+        )
         if array.shape != (rows, width):
-            raise UserError(f"{path}: {name} has shape {array.shape}, {spec.domain} needs ({rows}, {width})")
+            raise UserError(f"{label}: {name} has shape {array.shape}, {spec.domain} needs ({rows}, {width})")
         if array.dtype.kind not in "fiub" or not np.isfinite(array).all():
-            raise UserError(f"{path}: {name} has values that are not numbers")
+            raise UserError(f"{label}: {name} has values that are not numbers")
     if rows < 2:
-        raise UserError(f"{path} holds no step")
-    qpos, qvel, act = _physics(path, arrays.get("physics"), rows, world)
-    action = arrays["action"][1:].astype(np.float32)
-    skill = arrays.get("skill", np.zeros((rows, 0)))
+        raise UserError(f"{label} holds no step")
+    qpos, qvel, act = _physics(label, arrays.get("physics"), rows, world)
+    observation, action = arrays["observation"].astype(np.float32), arrays["action"][1:].astype(np.float32)
+    skill = np.asarray(arrays.get("skill", np.zeros((rows, 0))))
+    if len(skill) != rows or skill.dtype.kind not in "fiub":
+        raise UserError(f"{label}: skill does not fit the {rows} rows of the others")
     return {
-        "observation": arrays["observation"].astype(np.float32),
+        "observation": observation,
         "qpos": qpos,
         "qvel": qvel,
         "act": act,
-        "quantities": world.quantities_of(arrays["observation"].astype(np.float32), qpos, qvel),
+        "quantities": world.quantities_of(observation, qpos, qvel),
         "action": action,
         "ctrl": world.control(action),
         "terminated": arrays["discount"][1:, 0] == 0,
-        "skill": np.asarray(skill, np.float32).reshape(rows, -1)[1:],
+        "skill": skill.reshape(rows, -1)[1:].astype(np.float32),
     }
 
 
 def _physics(
-    path: Path, physics: np.ndarray | None, rows: int, world: Domain
+    label: str, physics: np.ndarray | None, rows: int, world: Domain
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     widths = world.physics
     total = sum(widths)
     if total and (physics is None or physics.shape != (rows, total)):
         have = "none" if physics is None else f"shape {physics.shape}"
         raise UserError(
-            f"{path}: {world.spec.domain} needs physics of shape ({rows}, {total}); there is {have}"
+            f"{label}: {world.spec.domain} needs physics of shape ({rows}, {total}); there is {have}"
         )
     whole = np.zeros((rows, 0)) if physics is None or not total else physics.astype(np.float64)
     first, second = widths[0], widths[0] + widths[1]
@@ -134,8 +140,6 @@ def _load(path: Path) -> dict[str, Any]:
 
 
 def _save(path: Path, arrays: dict[str, np.ndarray]) -> None:
-    import io
-
     content = io.BytesIO()
     np.savez(content, **arrays)  # type: ignore[arg-type]
     files.write_bytes(path, content.getvalue())
@@ -150,6 +154,7 @@ def _in_order(path: Path) -> tuple[list[int], str]:
     return [int(number) for number in re.findall(r"\d+", path.stem)], path.name
 
 
-def _refuse_full(folder: Path) -> None:
+def refuse_full(folder: Path) -> None:
+    """Nothing that is there is written over."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UserError(f"{folder} is not an empty folder: choose another --out")
