@@ -76,6 +76,38 @@ def test_a_flipped_byte_is_noticed(data: rf.Dataset, capsys: pytest.CaptureFixtu
     assert "is damaged" in err
 
 
+def test_repair_drops_what_is_damaged_and_nothing_else(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_ = tmp_path / "run"
+    rf.explore("point_mass_maze", rf.Random(), frames=15_000, seed=0, out=run_)
+    whole = rf.Dataset.open(run_).array("qpos")
+    path = run_ / "data" / "shard-00001.safetensors"
+    path.write_bytes(path.read_bytes()[:-7])  # cut short
+    (run_ / "data" / "shard-00007.safetensors").write_bytes(b"never named")
+    (run_ / "data" / ".writing-abc").write_bytes(b"left by a process that was killed")
+    code, _, err = run(capsys, "check", run_)
+    assert code == 2
+    assert "check --repair drops it" in err
+    found = run_json(capsys, "check", run_, "--repair")
+    dropped = found["dropped"]
+    assert isinstance(dropped, list)
+    assert [one.split(",")[0] for one in dropped] == ["shard-00001.safetensors", "shard-00007.safetensors"]
+    left = rf.Dataset.open(run_)
+    assert left.frames == 10_000
+    np.testing.assert_array_equal(left.array("qpos"), np.concatenate([whole[:5005], whole[10_010:]]))
+    assert not (run_ / "data" / ".writing-abc").exists()
+    code, out, _ = run(capsys, "check", run_, "--repair")
+    assert code == 0
+    assert "nothing to drop" in out
+    (tmp_path / "precious.safetensors").write_bytes(b"somebody's")
+    manifest = files.read_json(run_ / "data" / "manifest.json")
+    manifest["shards"][0]["file"] = "../../precious.safetensors"  # a manifest that points elsewhere
+    files.write_json(run_ / "data" / "manifest.json", manifest)
+    run_json(capsys, "check", run_, "--repair")
+    assert (tmp_path / "precious.safetensors").read_bytes() == b"somebody's"
+
+
 FORGETFUL = '''
 from rewardfree.domains.point_mass_maze import PointMassMaze
 

@@ -128,6 +128,8 @@ class CheckArgs:
 
     run: tyro.conf.Positional[Path]
     """Folder of the run."""
+    repair: bool = False
+    """First drop what is incomplete or damaged, and say what it was."""
     json: bool = False
     """Print one JSON object."""
 
@@ -246,7 +248,8 @@ def _inspect(argv: Sequence[str]) -> None:
 def _check(argv: Sequence[str]) -> None:
     """Verify a run's checksums, and repeat sampled episodes with the installed simulator."""
     args = read(CheckArgs, argv, "check", _check.__doc__)
-    found = pipeline.check(args.run)
+    dropped = pipeline.repair(args.run) if args.repair else []
+    found = pipeline.check(args.run) | {"dropped": dropped}
     text = [f"{found['shards']} shards, {found['episodes']} episodes, {found['frames']} frames: intact"]
     if (proven := found["round_trip"]["shards"]) > 0:
         text.append(
@@ -259,6 +262,7 @@ def _check(argv: Sequence[str]) -> None:
     for one in found["repeated"]:
         same = "repeats" if one["same_until"] == one["steps"] else f"drifts after {one['same_until']} steps"
         text.append(f"episode {one['episode']} {same}: positions differ by {one['drift']:.2g} at most")
+    text += [f"dropped {one}" for one in dropped] or (["nothing to drop"] if args.repair else [])
     show(found, args.json, "\n".join(text))
 
 

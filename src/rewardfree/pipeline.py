@@ -355,6 +355,13 @@ def check(data: Dataset | str | Path) -> dict[str, Any]:
     return trust.check(_dataset(data))
 
 
+def repair(run: str | Path) -> list[str]:
+    """Drop what is incomplete or damaged of a run's data; returns what was dropped."""
+    if not (Path(run) / "data" / "manifest.json").is_file():
+        raise UserError(f"{run} holds no run: there is no data/manifest.json in it; give a run's folder")
+    return trust.repair(Path(run))
+
+
 def make_domain(name: str) -> Domain:
     """A simulator of the named domain."""
     domain: Domain = registry.load("domain", name)()

@@ -160,7 +160,7 @@ class Dataset:
             if manifest["format"] > FORMAT:
                 raise UserError(f"{folder} was written by a newer version of rewardfree: upgrade to read it")
             spec = spec_from_json(manifest["spec"])
-            shards = [_open_shard(folder, entry) for entry in manifest["shards"]]
+            shards = [open_shard(folder, entry) for entry in manifest["shards"]]
             digest = hashlib.sha256("".join(entry["sha256"] for entry in manifest["shards"]).encode())
         except (KeyError, TypeError, ValueError) as error:
             raise UserError(f"{folder / 'manifest.json'} is damaged: {error!r}") from error
@@ -221,15 +221,19 @@ def spec_from_json(value: Mapping[str, Any]) -> Spec:
     return Spec(**fields)
 
 
-def _open_shard(folder: Path, entry: Mapping[str, Any]) -> tuple[np.ndarray, Mapping[str, np.ndarray]]:
+def open_shard(folder: Path, entry: Mapping[str, Any]) -> tuple[np.ndarray, Mapping[str, np.ndarray]]:
+    """Episode lengths and arrays of a shard, once it is what the manifest says. Raises UserError if not."""
     name = entry["file"]
     if not re.fullmatch(r"shard-\d+\.safetensors", name):
         raise UserError(f"{folder / 'manifest.json'} names a file outside the data set: {name!r}")
     path = folder / name
     if not path.is_file():
-        raise UserError(f"{path} is missing: the data set is incomplete")
+        raise UserError(f"{path} is missing: the data set is incomplete; rewardfree check --repair drops it")
     if path.stat().st_size != entry["bytes"] or files.sha256(path) != entry["sha256"]:
-        raise UserError(f"{path} is damaged: its size or checksum is not the one in the manifest")
+        raise UserError(
+            f"{path} is damaged: its size or checksum is not the one in the manifest;"
+            " rewardfree check --repair drops it"
+        )
     arrays = files.map_arrays(path)
     lengths = np.asarray(entry["lengths"], np.int64)
     frames, states = int(lengths.sum()), int(lengths.sum()) + len(lengths)

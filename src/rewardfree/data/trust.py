@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Int
 
 from rewardfree import registry
-from rewardfree.data.dataset import Dataset, Prove, versions
+from rewardfree.data import files
+from rewardfree.data.dataset import Dataset, Prove, open_shard, versions
 from rewardfree.data.derived import simulator
 from rewardfree.data.transitions import STATE_ARRAYS, STEP_ARRAYS, Transitions
+from rewardfree.durable import locked
 from rewardfree.errors import UserError
 from rewardfree.interfaces import Domain, Spec
 from rewardfree.rewards.resolve import resolve
@@ -85,6 +88,43 @@ def check(data: Dataset, episodes: int = 3) -> dict[str, Any]:
         "repeated": repeated,
         "drift": max((one["drift"] for one in repeated), default=None),
     }
+
+
+def repair(run: Path) -> list[str]:
+    """Drop what is incomplete or damaged, so that the rest can be read; returns what was dropped.
+
+    Shards that are damaged are kept beside the data under another name, which nothing reads.
+    """
+    folder = run / "data"
+    manifest = files.read_json(folder / "manifest.json")
+    dropped: list[str] = []
+    try:
+        shards = [
+            (entry, sum(entry["lengths"]), len(entry["lengths"]), entry["file"])
+            for entry in manifest["shards"]
+        ]
+    except (KeyError, TypeError) as error:
+        raise UserError(f"{folder / 'manifest.json'} is damaged beyond repair: {error!r}") from error
+    with locked(run):
+        files.clean(run)
+        kept = []
+        for entry, steps, episodes, name in shards:
+            try:
+                open_shard(folder, entry)
+                kept.append(entry)
+            except (UserError, KeyError, TypeError, ValueError) as error:
+                dropped.append(f"{name}, {steps} frames in {episodes} episodes: {error}")
+                path = folder / Path(name).name  # never a file elsewhere, whatever the manifest says
+                if path.exists():
+                    path.rename(path.with_suffix(".damaged"))
+        named = {entry["file"] for entry in kept}
+        for path in sorted(folder.glob("shard-*.safetensors")):
+            if path.name not in named:
+                dropped.append(f"{path.name}, which the manifest does not name")
+                path.unlink()
+        if len(kept) < len(manifest["shards"]):
+            files.write_json(folder / "manifest.json", {**manifest, "shards": kept})
+    return dropped
 
 
 def repeat(data: Dataset, episode: int) -> dict[str, Any]:
