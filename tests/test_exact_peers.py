@@ -224,6 +224,23 @@ def test_mixture_algorithms_say_what_they_need() -> None:
             explore(random_mdp(0), algorithm, 1)
 
 
+def test_shifted_rewards_give_the_same_policy_and_constant_ones_any() -> None:
+    """Every episode has H steps, so paying c more in each of them changes no choice."""
+    mdp = random_mdp(3, sparse=False)
+    learner = explore(mdp, Generative(), 600, [0])
+    reward = np.random.default_rng(0).random((3, 3, 2)) / 10
+    shifted, scaled, constant, zero = reward + 0.2, 3 * reward, np.full((3, 3, 2), 0.3), np.zeros((3, 3, 2))
+    plan = learner.plan(np.stack([reward, shifted, scaled, constant, zero]))
+    for number in (1, 2):
+        np.testing.assert_array_equal(plan.policy[0, number], plan.policy[0, 0])
+    np.testing.assert_allclose(plan.value[0, 1], plan.value[0, 0] + 3 * 0.2)
+    for number, value in ((3, 0.9), (4, 0.0)):
+        same = np.stack([constant, zero])[number - 3]
+        assert mdp.problem.mean_start(mdp.optimal(same).V[0]) == pytest.approx(value)
+        assert plan.value[0, number] == pytest.approx(value)
+        assert mdp.problem.mean_start(mdp.value(plan.policy[0, number], same)[0]) == pytest.approx(value)
+
+
 def test_comparison_measures_what_it_says(tmp_path: Path) -> None:
     mdp = load("riverswim-3", horizon=4)
     found = compare(mdp, {"generative": Generative(), "uniform": Uniform()}, 200, range(4), at=[1, 200])
