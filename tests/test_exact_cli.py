@@ -180,6 +180,9 @@ def test_the_exact_track_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert {"riverswim", "four-rooms", "linear-mixture"} <= set(found["mdps"])
     assert {"gfa-rfe", "rf-ucrl", "ucrl-rfe-plus"} <= set(found["algorithms"])
     assert found["function_classes"] == ["finite", "generalised-linear", "linear", "tabular"]
+    code, out, _ = run(capsys, "list")
+    assert code == 0
+    assert "[k1," in out  # brackets are text
     code, out, _ = run(capsys, "list", "rf-ucrl")
     assert code == 0
     assert "Source: Kaufmann" in out

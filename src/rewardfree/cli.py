@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import tyro
+from rich.markup import escape
 from rich.table import Table
 
 from rewardfree import pipeline, registry
@@ -315,18 +316,18 @@ def _list(argv: Sequence[str]) -> None:
     first = Table("domain", "what it is", "tasks", "quantities")
     for name, domain in domains.items():
         tasks, quantities = ", ".join(domain.tasks), ", ".join(domain.spec.quantities)
-        first.add_row(name, registry.summary(type(domain)), tasks, quantities)
+        first.add_row(name, escape(registry.summary(type(domain))), tasks, quantities)
     tables = [first]
     for role in (*ALGORITHMS, *EXACT):
         title = f"exact {role.replace('_', ' ')}" if role in EXACT else role
         table = Table(title, "what it is", "presets")
         for name in registry.names(role):
             cls = registry.load(role, name)
-            table.add_row(name, registry.summary(cls), ", ".join(getattr(cls, "presets", dict)()))
+            table.add_row(name, escape(registry.summary(cls)), ", ".join(getattr(cls, "presets", dict)()))
         tables.append(table)
     mdps = Table("exact MDP", "what it is")
     for name, builder in MDPS.items():
-        mdps.add_row(name, registry.summary(builder))
+        mdps.add_row(name, escape(registry.summary(builder)))
     show(found, args.json, "", *tables, mdps)
 
 

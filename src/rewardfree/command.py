@@ -84,7 +84,7 @@ def show(value: dict[str, Any], as_json: bool, text: str, *tables: Table) -> Non
         return
     console = Console()
     if text:
-        console.print(text, highlight=False, soft_wrap=True)
+        console.print(text, highlight=False, soft_wrap=True, markup=False)  # [x] is text, not a style
     for table in tables:
         console.print(table)
 

@@ -121,19 +121,20 @@ def _compare(argv: Sequence[str]) -> None:
         f"{mdp.name}: {problem.states} states, {problem.actions} actions, {problem.horizon} stages;"
         f" {args.episodes} episodes, {args.seeds} seeds, {found.rewards} rewards; plot: {path}\n"
         "V* - V^pi over the rewards, planned with one planner for all algorithms or with its own;"
-        " ± is the 95 % interval over seeds; bound is the algorithm's own, for every reward"
+        " ± is the 95 % interval over seeds; seen: the share of reachable (h, s, a); bound: the"
+        " algorithm's own, for every reward; s: seconds of exploring"
     )
     show(found.to_json() | {"plot": str(path)}, args.json, text, _table(found))
 
 
 def _table(found: Comparison) -> Table:
-    table = Table("algorithm", "max", "max, own", "mean", "covered", "bound", "seconds", box=SIMPLE)
+    table = Table("algorithm", "max", "max, own", "mean", "seen", "bound", "s", box=SIMPLE)
     for name, curves in found.algorithms.items():
         table.add_row(
             name,
             _cell(curves.max_suboptimality[-1]),
             _cell(curves.own_max_suboptimality[-1]),
-            f"{np.mean(curves.mean_suboptimality[-1]):.4f}",
+            f"{np.mean(curves.mean_suboptimality[-1]):.3f}",
             f"{np.mean(curves.coverage[-1]):.0%}",
             f"{np.mean(curves.certificate[-1]):.3g}" if curves.certificate else "-",
             f"{curves.seconds:.1f}",
@@ -143,7 +144,7 @@ def _table(found: Comparison) -> Table:
 
 def _cell(values: np.ndarray) -> str:
     mean, low, _ = interval(values)
-    return f"{mean:.4f} ±{mean - low:.4f}" if len(values) > 1 else f"{mean:.4f}"
+    return f"{mean:.3f} ±{mean - low:.3f}" if len(values) > 1 else f"{mean:.3f}"
 
 
 def _explore(argv: Sequence[str]) -> None:
