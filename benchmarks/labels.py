@@ -15,7 +15,6 @@ import numpy as np
 import rewardfree as rf
 from rewardfree.data.dataset import DatasetWriter
 from rewardfree.data.derived import simulator
-from rewardfree.data.transitions import STATE_ARRAYS, STEP_ARRAYS
 
 EXPRESSIONS = ("upright * clip(-vx, 0, 1)", "where(vx > 1, 1, 0) - 0.1 * norm(action)", "flip")
 RECOMPUTED = ("left_foot_z > 0.1", "max(left_foot_z, right_foot_z) - torso_vx")
@@ -25,13 +24,7 @@ def collect(folder: Path, frames: int) -> rf.Dataset:
     """A data set of so many frames: ten random episodes, again and again."""
     small = rf.explore("walker", rf.Random(), frames=10_000, seed=0, out=folder / "small")
     writer = DatasetWriter(folder / "large" / "data", small.spec)
-    episodes = []
-    for shard in small.shards:
-        for number, length in enumerate(shard.lengths):
-            start = int(shard.lengths[:number].sum())
-            states = {name: shard.stored(name)[start + number :][: length + 1] for name in STATE_ARRAYS}
-            steps = {name: shard.stored(name)[start:][:length] for name in STEP_ARRAYS}
-            episodes.append(states | steps)
+    episodes = list(small.each_episode())
     for number in range(frames // 1000):
         writer.append(episodes[number % len(episodes)])
     writer.flush()

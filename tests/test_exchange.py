@@ -17,10 +17,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import rewardfree as rf
-from rewardfree.data.exchange import export_npz, import_npz
-from rewardfree.data.exchange_minari import import_minari
 from rewardfree.data.transitions import STATE_ARRAYS, STEP_ARRAYS
 from rewardfree.domains._dm_control import load
+from rewardfree.exchange.minari import import_minari
+from rewardfree.exchange.npz import export_npz, import_npz
 
 MAZE = "point_mass_maze"
 

@@ -12,7 +12,6 @@ import pytest
 import rewardfree as rf
 from rewardfree.data import derived
 from rewardfree.data.dataset import DatasetWriter
-from rewardfree.data.transitions import STATE_ARRAYS, STEP_ARRAYS
 from rewardfree.rewards.resolve import resolve
 
 
@@ -80,13 +79,8 @@ def test_a_quantity_that_was_not_stored_can_be_rewarded(data: rf.Dataset, tmp_pa
     """Data from before a domain had a name for its speed."""
     old = dataclasses.replace(data.spec, quantities=data.spec.quantities[:2])
     writer = DatasetWriter(tmp_path / "old" / "data", old)
-    start = 0
-    shard = data.shards[0]
-    for number, length in enumerate(shard.lengths):
-        episode = {name: shard.stored(name)[start + number :][: length + 1] for name in STATE_ARRAYS}
-        episode |= {name: shard.stored(name)[start:][:length] for name in STEP_ARRAYS}
+    for episode in data.each_episode():
         writer.append(episode | {"quantities": episode["quantities"][:, :2]})
-        start += length
     writer.flush()
     reward = rf.label(tmp_path / "old", "norm(vx, vy) + x").reward
     expected = rf.label(data, "norm(vx, vy) + x").reward[: len(reward)]

@@ -19,14 +19,14 @@ from rewardfree import pipeline, registry
 from rewardfree.command import algorithm, peek, read, show
 from rewardfree.data import files
 from rewardfree.data.dataset import Dataset
-from rewardfree.data.exchange import export_npz, import_npz
-from rewardfree.data.exchange_minari import export_minari, import_minari
 from rewardfree.demo import DemoArgs, demo
 from rewardfree.durable import StoppedError
 from rewardfree.errors import UserError, unknown
 from rewardfree.exact.cli import exact
 from rewardfree.exact.mdps import MDPS
-from rewardfree.export_policy import export_numpy, export_onnx
+from rewardfree.exchange.minari import export_minari, import_minari
+from rewardfree.exchange.npz import export_npz, import_npz
+from rewardfree.exchange.policy import export_numpy, export_onnx
 from rewardfree.pages import pages, plural
 from rewardfree.policy import ActorPolicy
 from rewardfree.rewards.page import lines

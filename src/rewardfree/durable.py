@@ -141,8 +141,7 @@ def claim(folder: Path, record: str, what: str, config: dict[str, Any], resume: 
         return folder
     if resume and not folder.exists():
         raise UserError(f"there is no {what} in {folder} to resume")
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UserError(f"{folder} is not an empty folder: choose another --out")
+    files.refuse_full(folder)
     files.write_json(folder / record, {**config, "versions": versions(), "status": "running"})
     return folder
 

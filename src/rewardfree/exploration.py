@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from rewardfree import durable
-from rewardfree.data import files, trust
+from rewardfree import durable, trust
+from rewardfree.data import files
 from rewardfree.data.dataset import Dataset, DatasetWriter, Recorder, Written
 from rewardfree.data.replay import ReplayBuffer
 from rewardfree.data.transitions import STATE_ARRAYS, STEP_ARRAYS

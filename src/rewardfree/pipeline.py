@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from rewardfree import durable, registry
-from rewardfree.data import files, trust
+from rewardfree import durable, registry, trust
+from rewardfree.data import files
 from rewardfree.data.dataset import Dataset, LabelledDataset, Recorder
 from rewardfree.data.transitions import Transitions
 from rewardfree.domains import gymnasium

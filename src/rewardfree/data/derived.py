@@ -92,7 +92,7 @@ class Derived:
 
 @functools.cache
 def simulator(domain: str) -> Domain:
-    """A simulator that is only set, never stepped."""
+    """One simulator for setting and repeating stored states; no exploration or evaluation runs in it."""
     found: Domain = registry.load("domain", domain)()
     return found
 

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import tempfile
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,6 +25,7 @@ T = TypeVar("T")
 _DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "U32": "<u4", "U8": "|u1", "BOOL": "|b1"}
 _WRITING = ".writing-"
 _MAX_HEADER = 16 * 2**20
+_MOST_UNPACKED = 2**30
 
 
 def write_bytes(path: Path, content: bytes) -> None:
@@ -127,6 +129,28 @@ def _view(data: np.ndarray, entry: Mapping[str, Any]) -> np.ndarray:
     if end - begin != math.prod(shape) * dtype.itemsize:
         raise ValueError("an array's size does not fit its shape")
     return data[begin:end].view(dtype).reshape(shape)
+
+
+def read_npz(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of a file that may come from anywhere: nothing is unpickled, nothing unpacks without end."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            size = sum(entry.file_size for entry in archive.infolist())
+        if size > _MOST_UNPACKED:
+            raise UserError(f"{path} unpacks to {size / 2**30:.1f} GiB: it is not read")
+        with np.load(path, allow_pickle=False) as file:
+            return {name: file[name] for name in file.files}
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror or error}") from error
+    # zipfile raises NotImplementedError for a compression that it does not know
+    except (ValueError, zipfile.BadZipFile, KeyError, EOFError, NotImplementedError) as error:
+        raise UserError(f"{path} is not a .npz file of plain arrays: {error}") from error
+
+
+def refuse_full(folder: Path) -> None:
+    """Nothing that is there is written over."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UserError(f"{folder} is not an empty folder: choose another --out")
 
 
 def tree_arrays(tree: Any) -> dict[str, np.ndarray]:

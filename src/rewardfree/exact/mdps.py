@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from rewardfree.data import files
 from rewardfree.errors import UserError, unknown
 from rewardfree.exact.mdp import Mdp
 
@@ -155,13 +155,7 @@ def load(name: str, horizon: int | None = None) -> Mdp:
 
 def from_file(path: Path, horizon: int | None = None) -> Mdp:
     """An MDP from a .npz file of arrays."""
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays: dict[str, Any] = {key: file[key] for key in file.files}
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror or error}") from error
-    except (ValueError, zipfile.BadZipFile) as error:
-        raise UserError(f"{path} is not a .npz file of plain arrays: {error}") from error
+    arrays: dict[str, Any] = files.read_npz(path)
     if "transitions" not in arrays:
         raise UserError(f"{path} holds no array called transitions, of shape (S, A, S) or (H, S, A, S)")
     P, start, phi = arrays.pop("transitions"), arrays.pop("start", 0), arrays.pop("features", None)

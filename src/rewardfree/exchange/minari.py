@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from rewardfree.data import files
 from rewardfree.data.dataset import Dataset
-from rewardfree.data.exchange import refuse_full, write_run
 from rewardfree.errors import UserError
+from rewardfree.exchange.npz import write_run
 
 _ROOT = "MINARI_DATASETS_PATH"
 _PHYSICS = ("qpos", "qvel", "act")
@@ -28,7 +29,7 @@ def export_minari(data: Dataset, folder: Path, reward: np.ndarray | None = None)
     from gymnasium.spaces import Box
     from minari.data_collector import EpisodeBuffer
 
-    refuse_full(folder)
+    files.refuse_full(folder)
     buffers, first = [], 0
     for number, episode in enumerate(data.each_episode()):
         length = len(episode["action"])

@@ -9,27 +9,24 @@ from __future__ import annotations
 
 import io
 import re
-import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from rewardfree import registry
-from rewardfree.data import files, trust
+from rewardfree import registry, trust
+from rewardfree.data import files
 from rewardfree.data.dataset import Dataset, DatasetWriter, versions
 from rewardfree.errors import UserError
 from rewardfree.interfaces import Domain
 
 NEEDED = ("observation", "action", "discount")
-_MOST_BYTES = 2**30
-"""An episode that unpacks to more than this is no episode."""
 
 
 def export_npz(data: Dataset, folder: Path, reward: np.ndarray | None = None) -> int:
     """Write every episode to a file of its own; the reward is what is laid over the data, or 0."""
-    refuse_full(folder)
+    files.refuse_full(folder)
     first = 0
     for number, episode in enumerate(data.each_episode()):
         length = len(episode["action"])
@@ -52,13 +49,13 @@ def import_npz(folder: Path, domain: str, out: Path) -> Dataset:
     paths = sorted(folder.glob("*.npz"), key=_in_order)
     if not paths:
         raise UserError(f"there are no .npz files in {folder}; give the folder with one file per episode")
-    return write_run(((str(path), _load(path)) for path in paths), domain, folder.name, out)
+    return write_run(((str(path), files.read_npz(path)) for path in paths), domain, folder.name, out)
 
 
 def write_run(episodes: Iterable[tuple[str, dict[str, Any]]], domain: str, source: str, out: Path) -> Dataset:
     """A run from episodes of the layout above, each with what to call it in an error."""
     world: Domain = registry.load("domain", domain)()
-    refuse_full(out)
+    files.refuse_full(out)
     record = {"domain": domain, "imported": source, "versions": versions()}
     files.write_json(out / "run.json", {**record, "status": "running"})
     writer = DatasetWriter(out / "data", world.spec, trust.prover(world.spec))
@@ -124,21 +121,6 @@ def _physics(
     return whole[:, :first], whole[:, first:second], whole[:, second:]
 
 
-def _load(path: Path) -> dict[str, Any]:
-    """The arrays of a file that may come from anywhere: nothing is unpickled, nothing unpacks without end."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            size = sum(entry.file_size for entry in archive.infolist())
-        if size > _MOST_BYTES:
-            raise UserError(f"{path} unpacks to {size / 2**30:.1f} GiB: it is not read")
-        with np.load(path, allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror or error}") from error
-    except (ValueError, zipfile.BadZipFile, KeyError, EOFError, NotImplementedError) as error:
-        raise UserError(f"{path} is not a .npz file of plain arrays: {error}") from error
-
-
 def _save(path: Path, arrays: dict[str, np.ndarray]) -> None:
     content = io.BytesIO()
     np.savez(content, **arrays)  # type: ignore[arg-type]
@@ -152,9 +134,3 @@ def _after_a_dummy(array: np.ndarray) -> np.ndarray:
 def _in_order(path: Path) -> tuple[list[int], str]:
     """By the numbers in the name: episode_2 comes before episode_10."""
     return [int(number) for number in re.findall(r"\d+", path.stem)], path.name
-
-
-def refuse_full(folder: Path) -> None:
-    """Nothing that is there is written over."""
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UserError(f"{folder} is not an empty folder: choose another --out")
