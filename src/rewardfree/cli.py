@@ -55,6 +55,8 @@ class ExploreArgs:
     """Seed: the same one gives the same data."""
     out: Path | None = None
     """Folder of the run; runs/DOMAIN-EXPLORER-SEED by default."""
+    memory: float | None = None
+    """Gigabytes for the replay, beyond which it is read from disk; half of the machine's by default."""
     resume: bool = False
     """Continue the run in that folder; it ends as if it had not been stopped."""
     tensorboard: bool = False
@@ -83,6 +85,8 @@ class PlanArgs:
     """Seed: the same one gives the same policy."""
     out: Path | None = None
     """Folder of the plan; RUN/plans/REWARD by default."""
+    memory: float | None = None
+    """Gigabytes for the replay, beyond which it is read from disk; half of the machine's by default."""
     resume: bool = False
     """Continue the plan in that folder; it ends as if it had not been stopped."""
     tensorboard: bool = False
@@ -196,6 +200,7 @@ def _explore(argv: Sequence[str]) -> None:
         size=args.size,
         resume=args.resume,
         quiet=False,
+        memory=args.memory,
         tensorboard=args.tensorboard,
     )
     record = files.read_json(out / "run.json")
@@ -221,6 +226,7 @@ def _plan(argv: Sequence[str]) -> None:
         out=out,
         resume=args.resume,
         quiet=False,
+        memory=args.memory,
         tensorboard=args.tensorboard,
     )
     record = files.read_json(out / "plan.json")

@@ -22,16 +22,20 @@ _STATE = "state."
 class Exploration:
     """The loop of Algorithm 2: act, record, learn."""
 
-    def __init__(self, simulator: Domain, explorer: Explorer, frames: int, seed: int) -> None:
+    def __init__(
+        self, simulator: Domain, explorer: Explorer, frames: int, seed: int, run: Path, memory: float | None
+    ) -> None:
         self._simulator, self._explorer = simulator, explorer
-        self._frames, self._seed = frames, seed
-        self.buffer = ReplayBuffer(simulator.spec, frames, explorer.nstep, explorer.gamma, explorer.skills)
+        self._frames, self._seed, self._run = frames, seed, run
+        self.buffer = ReplayBuffer(
+            simulator.spec, frames, explorer.nstep, explorer.gamma, explorer.skills, memory, run
+        )
         self._state = explorer.init(simulator.spec, _keys(np.random.default_rng(seed), 1)[0])
         self.frame = self.updates = 0
 
-    def start(self, run: Path, checkpoint: durable.Checkpoint | None) -> DatasetWriter:
+    def start(self, checkpoint: durable.Checkpoint | None) -> DatasetWriter:
         """Begin, or go on from a checkpoint. Chance is a function of (seed, episode): it needs no state."""
-        spec = self._simulator.spec
+        spec, run = self._simulator.spec, self._run
         prove = trust.prover(spec)
         if checkpoint is None:
             (run / "metrics.jsonl").unlink(missing_ok=True)

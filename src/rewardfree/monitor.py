@@ -40,7 +40,7 @@ class Monitor:
         )
         self._bar = Progress(*columns, console=Console(stderr=True), disable=quiet)
         self._task = self._bar.add_task(title, total=total, rates="", metrics="")
-        self._started = time.perf_counter()
+        self._started = time.perf_counter() - _spent(folder)
 
     def __enter__(self) -> Self:
         self._file = None
@@ -91,6 +91,14 @@ class Monitor:
         rates = "  ".join(f"{count / seconds:,.0f} {name}/s" for name, count in counted.items())
         shown = [f"{name} {value:.3g}" for name, value in values.items() if value is not None][:_SHOWN]
         self._bar.update(self._task, completed=done, rates=rates, metrics="  ".join(shown))
+
+
+def _spent(folder: Path | None) -> float:
+    """Seconds that a resumed job has on its clock: its log goes on, and so does its time."""
+    if folder is None or not (folder / "metrics.jsonl").exists():
+        return 0.0
+    lines = (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    return float(json.loads(lines[-1])["seconds"]) if lines else 0.0
 
 
 def _finite(value: Any) -> float | None:

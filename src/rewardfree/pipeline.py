@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,7 @@ def explore(
     seed: int = 0,
     out: str | Path,
     size: str | None = None,
+    memory: float | None = None,
     resume: bool = False,
     quiet: bool = True,
     tensorboard: bool = False,
@@ -51,7 +52,7 @@ def explore(
 
     `out` becomes the run's folder; it must not hold anything yet, unless `resume` continues the run that it
     holds. A run that was stopped anywhere and resumed ends as if it had not been stopped. `size` is only
-    written down.
+    written down. A replay beyond `memory` gigabytes (half of the machine's, if not stated) is read from disk.
     """
     if frames < 1:
         raise UserError(f"frames must be at least 1, not {frames}")
@@ -71,8 +72,8 @@ def explore(
             return Dataset.open(run)
         files.clean(run)
         checkpoints = durable.Checkpoints(run / "checkpoints", CHECKPOINT_FRAMES)
-        loop = Exploration(simulator, explorer, frames, seed)
-        writer = loop.start(run, checkpoints.last() if resume else None)
+        loop = Exploration(simulator, explorer, frames, seed, run, memory)
+        writer = loop.start(checkpoints.last() if resume else None)
         title = f"explore {domain} with {registry.name_of(explorer)}"
         status = "failed"
         with (
@@ -101,7 +102,8 @@ def explore(
                 ) from None
             finally:
                 writer.flush()
-                counts = {"frames": loop.frame, "episodes": loop.buffer.episodes, "updates": loop.updates}
+                lengths = writer.lengths  # of an episode that was broken off, nothing
+                counts = {"frames": sum(lengths), "episodes": len(lengths), "updates": loop.updates}
                 durable.update(run / "run.json", status=status, **counts, seconds=round(monitor.seconds, 3))
     return Dataset.open(run)
 
@@ -159,11 +161,15 @@ def plan(
     updates: int = 20_000,
     seed: int = 0,
     out: str | Path | None = None,
+    memory: float | None = None,
     resume: bool = False,
     quiet: bool = True,
     tensorboard: bool = False,
 ) -> Plan:
-    """Phase II: solve a reward from the data alone. Written to `out` if given, and resumed from there."""
+    """Phase II: solve a reward from the data alone. Written to `out` if given, and resumed from there.
+
+    Data beyond `memory` gigabytes (half of the machine's, if not stated) is read from disk: the same policy.
+    """
     if updates < 1:
         raise UserError(f"updates must be at least 1, not {updates}")
     planner = DdpgTwin() if planner is None else planner
@@ -171,7 +177,7 @@ def plan(
     if not data.frames:
         raise UserError(f"{data.path} holds no complete episode to plan from")
     named = resolve(reward, data.spec)
-    labelled = label(data, named, quiet=quiet)
+    labelled = replace(label(data, named, quiet=quiet), memory=memory)
     if out is None:
         with Monitor(
             _title(named, planner), updates, "updates", None, quiet=quiet, tensorboard=False

@@ -97,6 +97,12 @@ class DatasetWriter:
         """How far it has come."""
         return Written(len(self._manifest["shards"]), list(self.pending))
 
+    @property
+    def lengths(self) -> list[int]:
+        """Frames of each episode that was appended."""
+        stored = [length for shard in self._manifest["shards"] for length in shard["lengths"]]
+        return stored + [len(episode["action"]) for episode in self.pending]
+
     def append(self, episode: dict[str, np.ndarray]) -> bool:
         """Whether that completed a shard."""
         self.pending.append(episode)
@@ -208,6 +214,8 @@ class LabelledDataset:
     name: str
     reward: Float[np.ndarray, " n"]
     """float32, one per transition."""
+    memory: float | None = None
+    """Gigabytes that a replay of it may take in memory; half of the machine's by default."""
 
 
 def spec_from_json(value: Mapping[str, Any]) -> Spec:

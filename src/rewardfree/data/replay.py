@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 import jax
@@ -10,7 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from rewardfree.data.dataset import LabelledDataset
+from rewardfree.data.dataset import Dataset, LabelledDataset
+from rewardfree.data.mapped import device_view, exceeds, mapped_zeros
 from rewardfree.interfaces import Spec
 
 
@@ -103,9 +106,12 @@ def labelled_replay(data: LabelledDataset, nstep: int, gamma: float) -> Replay:
     steps, discount = windows(lengths, data.data.array("terminated"), nstep, gamma)
     start = np.cumsum(lengths) - lengths
     row = np.arange(len(steps)) + np.repeat(rows[:-1] - start, lengths)
+    spec = data.data.spec
+    wide = 4 * (len(steps) * spec.action + rows[-1] * spec.observation)
+    read = _mapped if exceeds(wide, data.memory) else _copied
     return Replay(
-        observation=jnp.asarray(data.data.array("observation")),
-        action=jnp.asarray(data.data.array("action")),
+        observation=read(data.data, "observation"),
+        action=read(data.data, "action"),
         row=jnp.asarray(row, jnp.int32),
         end=jnp.asarray(row + steps, jnp.int32),
         discount=jnp.asarray(discount),
@@ -118,26 +124,55 @@ def labelled_replay(data: LabelledDataset, nstep: int, gamma: float) -> Replay:
     )
 
 
-class ReplayBuffer:
-    """A replay that grows by whole episodes, in place, up to a stated number of frames."""
+def _copied(data: Dataset, name: str) -> Array:
+    return jnp.asarray(data.array(name))
 
-    def __init__(self, spec: Spec, frames: int, nstep: int, gamma: float, skills: int = 0) -> None:
+
+def _mapped(data: Dataset, name: str) -> Array:
+    """The shards of an array one after the other, in a file."""
+    parts = [shard.stored(name) for shard in data.shards]
+    whole = mapped_zeros(data.path, (sum(map(len, parts)), *parts[0].shape[1:]), parts[0].dtype)
+    np.concatenate(parts, out=whole)
+    return device_view(whole)
+
+
+class ReplayBuffer:
+    """A replay that grows by whole episodes, in place, up to a stated number of frames.
+
+    What exceeds `memory` gigabytes lies in a file in `folder`. The numbers are the same: the programs are.
+    """
+
+    def __init__(
+        self,
+        spec: Spec,
+        frames: int,
+        nstep: int,
+        gamma: float,
+        skills: int = 0,
+        memory: float | None = None,
+        folder: Path = Path(),
+    ) -> None:
         episodes = frames if spec.terminates else -(-frames // spec.episode_length)
         self._nstep, self._gamma = nstep, gamma
         self.size = self.episodes = 0
-        self.replay = Replay(
-            observation=jnp.zeros((frames + episodes, spec.observation)),
-            action=jnp.zeros((frames, spec.action)),
-            row=jnp.zeros(frames, jnp.int32),
-            end=jnp.zeros(frames, jnp.int32),
-            discount=jnp.zeros(frames),
-            reward=jnp.zeros(frames),
-            start=jnp.zeros(episodes, jnp.int32),
-            length=jnp.zeros(episodes, jnp.int32),
-            skill=jnp.zeros((frames, skills)),
-            size=jnp.int32(0),
-            episodes=jnp.int32(0),
-        )
+        shapes: dict[str, tuple[tuple[int, ...], type]] = {
+            "observation": ((frames + episodes, spec.observation), np.float32),
+            "action": ((frames, spec.action), np.float32),
+            "row": ((frames,), np.int32),
+            "end": ((frames,), np.int32),
+            "discount": ((frames,), np.float32),
+            "reward": ((frames,), np.float32),
+            "start": ((episodes,), np.int32),
+            "length": ((episodes,), np.int32),
+            "skill": ((frames, skills), np.float32),
+        }
+        self._files: dict[str, np.ndarray] = {}
+        if exceeds(sum(4 * math.prod(shape) for shape, _ in shapes.values()), memory):
+            self._files = {name: mapped_zeros(folder, *shape) for name, shape in shapes.items()}
+            arrays = {name: device_view(file) for name, file in self._files.items()}
+        else:
+            arrays = {name: jnp.zeros(*shape) for name, shape in shapes.items()}
+        self.replay = Replay(**arrays, size=jnp.int32(0), episodes=jnp.int32(0))
 
     def append(self, episode: dict[str, np.ndarray]) -> None:
         """Add an episode of T transitions (its arrays as recorded: T + 1 states, T steps)."""
@@ -154,18 +189,23 @@ class ReplayBuffer:
             "length": np.array([length], np.int32),
             "skill": episode["skill"],
         }
-        self.replay = _insert(self.replay, news, self.size, self.episodes)
+        at = {"observation": self.size + self.episodes, "start": self.episodes, "length": self.episodes}
+        first = {name: at.get(name, self.size) for name in news}
         self.size += length
         self.episodes += 1
+        if self._files:
+            # A program that is still running reads what was filled before: these rows are not among it.
+            for name, new in news.items():
+                self._files[name][first[name] :][: len(new)] = new
+            counts = {"size": jnp.int32(self.size), "episodes": jnp.int32(self.episodes)}
+            self.replay = self.replay._replace(**counts)
+        else:
+            self.replay = _insert(self.replay, news, first)
 
 
 @partial(jax.jit, donate_argnums=0)
-def _insert(replay: Replay, news: dict[str, Array], size: int, episodes: int) -> Replay:
-    at = {"observation": size + episodes, "start": episodes, "length": episodes}
-
-    def put(name: str, new: Array) -> Array:
-        return jax.lax.dynamic_update_slice_in_dim(getattr(replay, name), new, at.get(name, size), axis=0)
-
-    changed = {name: put(name, new) for name, new in news.items()}
+def _insert(replay: Replay, news: dict[str, Array], first: dict[str, int]) -> Replay:
+    put = jax.lax.dynamic_update_slice_in_dim
+    changed = {name: put(getattr(replay, name), new, first[name], axis=0) for name, new in news.items()}
     length = news["action"].shape[0]
-    return replay._replace(**changed, size=jnp.int32(size + length), episodes=jnp.int32(episodes + 1))
+    return replay._replace(**changed, size=replay.size + length, episodes=replay.episodes + 1)
