@@ -61,11 +61,12 @@ class Checkpoints:
         for path in reversed(self._paths()):
             match = _NAME.fullmatch(path.name)
             assert match is not None
-            with contextlib.suppress(UserError, ValueError, KeyError):
+            with contextlib.suppress(UserError), files.parsing(path):
                 if files.sha256(path)[:16] == match[2]:
                     arrays = files.map_arrays(path)
                     record = json.loads(arrays.pop("record").tobytes())
-                    return Checkpoint(int(match[1]), arrays, record)
+                    if isinstance(record, dict):
+                        return Checkpoint(int(match[1]), arrays, record)
         return None
 
     def _paths(self) -> list[Path]:

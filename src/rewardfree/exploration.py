@@ -9,7 +9,7 @@ import numpy as np
 
 from rewardfree import durable, trust
 from rewardfree.data import files
-from rewardfree.data.dataset import Dataset, DatasetWriter, Recorder, Written
+from rewardfree.data.dataset import Dataset, DatasetWriter, Prove, Recorder, Written
 from rewardfree.data.replay import ReplayBuffer
 from rewardfree.data.transitions import STATE_ARRAYS, STEP_ARRAYS
 from rewardfree.interfaces import Domain, Explorer, Metrics, Moment
@@ -40,6 +40,12 @@ class Exploration:
         if checkpoint is None:
             (run / "metrics.jsonl").unlink(missing_ok=True)
             return DatasetWriter(run / "data", spec, prove)
+        with files.parsing(run / "checkpoints"):
+            writer = self._restore(checkpoint, prove)
+        durable.keep_lines(run / "metrics.jsonl", self.buffer.episodes)
+        return writer
+
+    def _restore(self, checkpoint: durable.Checkpoint, prove: Prove | None) -> DatasetWriter:
         arrays, record = checkpoint.arrays, checkpoint.record
         state = {
             name.removeprefix(_STATE): array for name, array in arrays.items() if name.startswith(_STATE)
@@ -50,10 +56,10 @@ class Exploration:
             {name: arrays[f"pending.{number}.{name}"] for name in (*STATE_ARRAYS, *STEP_ARRAYS)}
             for number in range(record["pending"])
         ]
-        writer = DatasetWriter(run / "data", spec, prove, Written(record["shards"], pending))
-        for episode in (*Dataset.open(run).each_episode(), *pending):
+        written = Written(record["shards"], pending)
+        writer = DatasetWriter(self._run / "data", self._simulator.spec, prove, written)
+        for episode in (*Dataset.open(self._run).each_episode(), *pending):
             self.buffer.append(episode)
-        durable.keep_lines(run / "metrics.jsonl", self.buffer.episodes)
         return writer
 
     def checkpoint(self, written: Written) -> durable.Checkpoint:

@@ -141,16 +141,21 @@ class Plan:
         """Read a plan. A reward from a file of code is never run on the plan's own word: pass it."""
         path = cls.checked(Path(path))
         config = files.read_json(path / "plan.json")
-        try:
+        with files.parsing(path / "plan.json"):
             domain, name, kind = config["domain"], config["reward"]["name"], config["reward"]["kind"]
-        except (KeyError, TypeError) as error:
-            raise UserError(f"{path / 'plan.json'} is damaged: {error!r}") from error
+            if not (isinstance(domain, str) and isinstance(name, str)):
+                raise TypeError("domain and reward are names")
         if reward is None and kind not in ("task", "expression"):
             raise UserError(
                 f"this plan's reward is code, which is not run unasked: pass it, e.g. --reward {name}"
             )
-        named = resolve(name if reward is None else reward, make_domain(domain).spec)
-        return cls(ActorPolicy.load(path / "policy.safetensors"), domain, named, path)
+        spec = make_domain(domain).spec
+        named = resolve(name if reward is None else reward, spec)
+        policy = ActorPolicy.load(path / "policy.safetensors")
+        with files.parsing(path / "policy.safetensors"):
+            if policy(np.zeros(spec.observation, np.float32)).shape != (spec.action,):
+                raise ValueError(f"it does not act in {domain}")
+        return cls(policy, domain, named, path)
 
 
 def plan(

@@ -9,7 +9,6 @@ from jaxtyping import Float
 
 from rewardfree.data import files
 from rewardfree.data.files import Arrays
-from rewardfree.errors import UserError
 from rewardfree.networks import LAYER_NORM_EPSILON, Net
 from rewardfree.normalise import Moments
 
@@ -62,11 +61,16 @@ class ActorPolicy:
         policy._arrays = files.map_arrays(path)
         critics = path.parent / CRITICS
         policy._critics = files.map_arrays(critics) if critics.is_file() else None
-        try:
+        with files.parsing(path), np.errstate(all="ignore"):
+            if any(array.dtype != np.float32 for array in policy._arrays.values()):
+                raise TypeError("a policy is of float32")
+            if not (policy._arrays["seen.std"] > 0).all():
+                raise ValueError("it divides by zero")
             zeros = np.zeros((1, *policy._arrays["seen.mean"].shape), np.float32)
-            policy.disagreement(zeros, policy(zeros))
-        except (KeyError, TypeError, ValueError) as error:
-            raise UserError(f"{path} does not hold a policy: {error}") from error
+            action = policy(zeros)
+            if not np.isfinite(action).all():
+                raise ValueError("its action is not a number")
+            policy.disagreement(zeros, action)
         return policy
 
     def _normalised(self, observation: np.ndarray) -> np.ndarray:

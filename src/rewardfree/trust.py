@@ -12,7 +12,7 @@ from jaxtyping import Int
 
 from rewardfree import registry
 from rewardfree.data import files
-from rewardfree.data.dataset import Dataset, Prove, open_shard, versions
+from rewardfree.data.dataset import Dataset, Prove, open_shard, spec_from_json, versions
 from rewardfree.data.derived import simulator
 from rewardfree.data.transitions import STATE_ARRAYS, STEP_ARRAYS, Transitions
 from rewardfree.durable import locked
@@ -98,21 +98,21 @@ def repair(run: Path) -> list[str]:
     folder = run / "data"
     manifest = files.read_json(folder / "manifest.json")
     dropped: list[str] = []
-    try:
+    with files.parsing(folder / "manifest.json"):
+        spec = spec_from_json(manifest["spec"])
         shards = [
             (entry, sum(entry["lengths"]), len(entry["lengths"]), entry["file"])
             for entry in manifest["shards"]
         ]
-    except (KeyError, TypeError) as error:
-        raise UserError(f"{folder / 'manifest.json'} is damaged beyond repair: {error!r}") from error
     with locked(run):
         files.clean(run)
         kept = []
         for entry, steps, episodes, name in shards:
             try:
-                open_shard(folder, entry)
+                with files.parsing(folder / "manifest.json"):
+                    open_shard(folder, entry, spec)
                 kept.append(entry)
-            except (UserError, KeyError, TypeError, ValueError) as error:
+            except UserError as error:
                 dropped.append(f"{name}, {steps} frames in {episodes} episodes: {error}")
                 path = folder / Path(name).name  # never a file elsewhere, whatever the manifest says
                 if path.exists():

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import metadata
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_type_hints
 
 import numpy as np
 from jaxtyping import Float, Int
+from typeguard import CollectionCheckStrategy, TypeCheckError, check_type
 
 from rewardfree.data import files
 from rewardfree.data.derived import Derived
@@ -162,14 +163,12 @@ class Dataset:
         if not (folder / "manifest.json").is_file():
             raise UserError(f"{path} holds no run: there is no data/manifest.json in it; give a run's folder")
         manifest = files.read_json(folder / "manifest.json")
-        try:
+        with files.parsing(folder / "manifest.json"):
             if manifest["format"] > FORMAT:
                 raise UserError(f"{folder} was written by a newer version of rewardfree: upgrade to read it")
             spec = spec_from_json(manifest["spec"])
-            shards = [open_shard(folder, entry) for entry in manifest["shards"]]
+            shards = [open_shard(folder, entry, spec) for entry in manifest["shards"]]
             digest = hashlib.sha256("".join(entry["sha256"] for entry in manifest["shards"]).encode())
-        except (KeyError, TypeError, ValueError) as error:
-            raise UserError(f"{folder / 'manifest.json'} is damaged: {error!r}") from error
         return cls(Path(path), spec, shards, digest.hexdigest(), manifest)
 
     @property
@@ -219,17 +218,25 @@ class LabelledDataset:
 
 
 def spec_from_json(value: Mapping[str, Any]) -> Spec:
-    """The Spec that a manifest holds."""
+    """The Spec that a manifest holds; whatever else it holds raises."""
     fields = dict(value)
     fields["quantities"] = tuple(fields["quantities"])
     fields["joints"] = {name: tuple(bounds) for name, bounds in fields["joints"].items()}
     fields["coverage"] = tuple(Axis(**axis) for axis in fields["coverage"])
     for name in ("observation_names", "unseen"):
         fields[name] = tuple(fields.get(name, ()))
-    return Spec(**fields)
+    spec = Spec(**fields)
+    try:
+        for name, kind in get_type_hints(Spec).items():
+            check_type(getattr(spec, name), kind, collection_check_strategy=CollectionCheckStrategy.ALL_ITEMS)
+    except TypeCheckError as error:
+        raise TypeError(f"{name} {error}") from error
+    return spec
 
 
-def open_shard(folder: Path, entry: Mapping[str, Any]) -> tuple[np.ndarray, Mapping[str, np.ndarray]]:
+def open_shard(
+    folder: Path, entry: Mapping[str, Any], spec: Spec
+) -> tuple[np.ndarray, Mapping[str, np.ndarray]]:
     """Episode lengths and arrays of a shard, once it is what the manifest says. Raises UserError if not."""
     name = entry["file"]
     if not re.fullmatch(r"shard-\d+\.safetensors", name):
@@ -244,8 +251,37 @@ def open_shard(folder: Path, entry: Mapping[str, Any]) -> tuple[np.ndarray, Mapp
         )
     arrays = files.map_arrays(path)
     lengths = np.asarray(entry["lengths"], np.int64)
-    frames, states = int(lengths.sum()), int(lengths.sum()) + len(lengths)
+    if lengths.ndim != 1 or (lengths < 1).any():
+        raise ValueError(f"{name} has no episodes of such lengths")
+    frames = int(lengths.sum())
     for array in (*STATE_ARRAYS, *STEP_ARRAYS):
-        if array not in arrays or len(arrays[array]) != (states if array in STATE_ARRAYS else frames):
+        rows = frames + len(lengths) if array in STATE_ARRAYS else frames
+        kind, columns = _layout(spec).get(array, (np.float64, None))
+        found = arrays.get(array)
+        if (
+            found is None
+            or found.dtype != kind
+            or found.shape[:1] != (rows,)
+            or found.ndim != (1 if array == "terminated" else 2)
+            or (columns is not None and found.shape[1:] != (columns,))
+        ):
             raise UserError(f"{path} does not fit the manifest at '{array}'")
+    ends = np.array(list(spec.joints.values()), np.int64).reshape(-1, 4)
+    if (
+        (ends < 0).any()
+        or (ends[:, 1] > arrays["qpos"].shape[1]).any()
+        or (ends[:, 3] > arrays["qvel"].shape[1]).any()
+    ):
+        raise UserError(f"{path} does not fit the manifest at its joints")
     return lengths, arrays
+
+
+def _layout(spec: Spec) -> dict[str, tuple[type, int | None]]:
+    """Type and columns of the arrays that the spec speaks of; the others are the simulator's own, float64."""
+    return {
+        "observation": (np.float32, spec.observation),
+        "quantities": (np.float32, len(spec.quantities)),
+        "action": (np.float32, spec.action),
+        "terminated": (np.bool_, None),
+        "skill": (np.float32, None),
+    }

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import math
 import os
 import tempfile
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,6 +27,21 @@ _DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "U32": "<u4",
 _WRITING = ".writing-"
 _MAX_HEADER = 16 * 2**20
 _MOST_UNPACKED = 2**30
+
+
+@contextlib.contextmanager
+def parsing(path: Path) -> Iterator[None]:
+    """What goes wrong in here is the fault of a file: it does not hold what it should."""
+    try:
+        yield
+    except UserError:
+        raise
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
+        raise UserError(f"{path} is damaged: {_one_line(error)}") from error
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())[:200]
 
 
 def write_bytes(path: Path, content: bytes) -> None:
@@ -71,14 +87,16 @@ def write_json(path: Path, value: Any) -> None:
     write_bytes(path, (json.dumps(value, indent=2, allow_nan=False) + "\n").encode())
 
 
-def read_json(path: Path) -> Any:
-    """Read JSON. Raises UserError if the file is missing or damaged."""
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON object. Raises UserError if the file is missing or damaged."""
     try:
-        return json.loads(path.read_bytes())
+        with parsing(path):
+            found = json.loads(path.read_bytes())
+            if not isinstance(found, dict):
+                raise TypeError("not a JSON object")
+            return found
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from error
-    except ValueError as error:
-        raise UserError(f"{path} is damaged: it is not JSON ({error})") from error
 
 
 def array_bytes(arrays: Arrays) -> bytes:
@@ -112,12 +130,10 @@ def map_arrays(path: Path) -> dict[str, np.ndarray]:
     length = int.from_bytes(content[:8].tobytes(), "little") if len(content) >= 8 else -1
     if not 2 <= length <= min(_MAX_HEADER, len(content) - 8):
         raise UserError(f"{path} is damaged: it has no safetensors header")
-    try:
+    with parsing(path):
         header = json.loads(content[8 : 8 + length].tobytes())
         entries = {name: entry for name, entry in header.items() if name != "__metadata__"}
         return {name: _view(content[8 + length :], entry) for name, entry in entries.items()}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UserError(f"{path} is damaged: {error}") from error
 
 
 def _view(data: np.ndarray, entry: Mapping[str, Any]) -> np.ndarray:

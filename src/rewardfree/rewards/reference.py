@@ -20,7 +20,8 @@ FRAMES = 10_000
 
 def random_reference(domain: str) -> Arrays:
     """`observation` and `quantities` of FRAMES steps of uniformly random actions."""
-    path = _folder() / f"random-{domain}-{FRAMES}-mujoco-{metadata.version('mujoco')}.safetensors"
+    name = domain.replace("/", "_")
+    path = _folder() / f"random-{name}-{FRAMES}-mujoco-{metadata.version('mujoco')}.safetensors"
     with contextlib.suppress(UserError):
         kept = files.map_arrays(path)
         if {"observation", "quantities"} <= kept.keys():
