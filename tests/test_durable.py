@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -179,6 +181,99 @@ def test_two_processes_do_not_share_a_folder(tmp_path: Path) -> None:
     with locked(tmp_path):  # which counts for nothing now
         assert (tmp_path / "lock").read_text().strip() == str(os.getpid())
     assert not (tmp_path / "lock").exists()
+
+
+def test_two_explorations_do_not_share_a_folder(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "rewardfree", "explore", "point_mass_maze", "--explorer", "random"]
+    command += ["--frames", "400000", "--out", str(tmp_path / "run")]
+    first = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    try:
+        while not (tmp_path / "run" / "metrics.jsonl").exists():
+            assert first.poll() is None
+            time.sleep(0.05)
+        second = subprocess.run([*command, "--resume"], capture_output=True, text=True, check=False)
+    finally:
+        first.kill()
+        first.wait()
+    assert second.returncode == 2
+    assert f"is in use by process {first.pid}; wait for it" in second.stderr
+    assert "Traceback" not in second.stderr
+
+
+KILLED_PLAN = """
+import sys
+import rewardfree as rf
+from rewardfree.planners import _ddpg
+_ddpg.CHUNK, _ddpg.CHECKPOINT_EVERY = 50, 100
+planner = rf.DdpgTwin(hidden=8, batch=16)
+rf.plan(sys.argv[1], "reach_top_left", planner, updates=4000, out=sys.argv[2], resume=len(sys.argv) > 3)
+"""
+
+
+def test_a_plan_that_is_killed_is_the_plan_that_is_not(small_run: rf.Dataset, tmp_path: Path) -> None:
+    def start(name: str, *resume: str) -> subprocess.Popen[bytes]:
+        environment = os.environ | {
+            "JAX_COMPILATION_CACHE_DIR": str(tmp_path / "programs"),
+            "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        }
+        command = [sys.executable, "-c", KILLED_PLAN, str(small_run.path), str(tmp_path / name), *resume]
+        return subprocess.Popen(command, env=environment)
+
+    assert start("whole").wait() == 0
+    rng, log = np.random.default_rng(0), tmp_path / "killed" / "metrics.jsonl"
+    resume: tuple[str, ...] = ()
+    for kill in range(4):
+        job = start("killed", *resume)
+        lines = 15 * (kill + 1)
+        while not log.exists() or len(log.read_bytes().splitlines()) < lines:
+            assert job.poll() is None
+            time.sleep(0.01)
+        time.sleep(rng.uniform(0, 0.05))
+        job.kill()
+        job.wait()
+        resume = ("--resume",)
+    assert start("killed", *resume).wait() == 0
+    for name in ("policy.safetensors", "critics.safetensors"):
+        assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    assert len(log.read_text().splitlines()) == 80
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 800 kB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=800k", "tmpfs", str(folder)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("only root may mount a disk")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+@pytest.mark.usefixtures("small_shards")
+def test_a_full_disk_loses_nothing_and_the_run_goes_on_with_more_room(disk: Path, tmp_path: Path) -> None:
+    with pytest.raises(rf.UserError, match=r"cannot write .*: No space left on device; .* intact, make room"):
+        explore(disk / "run", frames=16_000)
+    kept = rf.Dataset.open(disk / "run").frames
+    assert 2000 <= kept < 16_000
+    subprocess.run(["mount", "-o", "remount,size=64m", disk], check=True)
+    explore(disk / "run", resume=True, frames=16_000)
+    explore(tmp_path / "whole", frames=16_000)
+    ours, theirs = content(disk / "run"), content(tmp_path / "whole")
+    assert ours["data"] == theirs["data"]
+    assert ours["metrics"] == theirs["metrics"]
+
+
+def test_a_read_only_disk_is_read_and_not_written(disk: Path, small_run: rf.Dataset) -> None:
+    shutil.copytree(small_run.path / "data", disk / "run" / "data")
+    subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
+    with pytest.raises(rf.UserError, match=r"cannot write .*: Read-only file system"):
+        explore(disk / "new")
+    assert rf.label(disk / "run", "vx").reward.shape == (small_run.frames,)
+    planner = rf.DdpgTwin(hidden=8, batch=16)
+    with pytest.raises(rf.UserError, match=r"cannot write .*: Read-only file system"):
+        rf.plan(disk / "run", "vx", planner, updates=10, out=disk / "run" / "plans" / "vx")
+    assert rf.plan(disk / "run", "vx", planner, updates=10).policy is not None
 
 
 DIVERGING = '''
