@@ -126,8 +126,8 @@ def test_a_plan_that_is_stopped_and_resumed_is_the_same_plan(
     fit = type(planner).fit
 
     def stopping(self: Any, data: Any, updates: int, seed: int, report: Any, *rest: Any) -> Any:
-        def until(done: int, metrics: Metrics) -> None:
-            report(done, metrics)
+        def until(done: int, metrics: Metrics, policy: Any) -> None:
+            report(done, metrics, policy)
             if done == 4000:
                 os.kill(os.getpid(), signal.SIGINT)
 

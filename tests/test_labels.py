@@ -120,7 +120,7 @@ def test_zero_constant_and_shifted_rewards_give_the_values_they_must(data: rf.Da
     def learned(reward: str) -> dict[str, float]:
         heard: list[dict[str, float]] = []
         labelled = rf.label(data, reward)
-        planner.fit(labelled, 1000, 0, lambda done, metrics: heard.append(metrics))
+        planner.fit(labelled, 1000, 0, lambda done, metrics, policy: heard.append(metrics))
         return {name: float(value) for name, value in heard[-1].items()}
 
     assert abs(learned("0")["q"]) < 0.02

@@ -100,7 +100,10 @@ def test_planning_improves_the_return_where_the_data_allows(tmp_path: Path) -> N
 def test_planners_report_their_progress(small_run: rf.Dataset, planner: rf.DdpgTwin | rf.Ddpg) -> None:
     seen = []
     planner.fit(
-        rf.label(small_run, "reach_top_left"), 300, 0, lambda done, metrics: seen.append((done, metrics))
+        rf.label(small_run, "reach_top_left"),
+        300,
+        0,
+        lambda done, metrics, policy: seen.append((done, metrics)),
     )
     assert [done for done, _ in seen] == [250, 300]
     assert np.isfinite(seen[-1][1]["critic_loss"])

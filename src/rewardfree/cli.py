@@ -16,6 +16,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from rewardfree import pipeline, registry
+from rewardfree.bench.cli import bench
 from rewardfree.command import algorithm, peek, read, show
 from rewardfree.data import files
 from rewardfree.data.dataset import Dataset
@@ -85,6 +86,8 @@ class PlanArgs:
     """Seed: the same one gives the same policy."""
     out: Path | None = None
     """Folder of the plan; RUN/plans/REWARD by default."""
+    evaluate_every: int | None = None
+    """Updates after which to run the policy in the simulator, to see its return grow; a multiple of 250."""
     memory: float | None = None
     """Gigabytes for the replay, beyond which it is read from disk; half of the machine's by default."""
     resume: bool = False
@@ -224,6 +227,7 @@ def _plan(argv: Sequence[str]) -> None:
         updates=SIZES[size].updates if args.updates is None else args.updates,
         seed=args.seed,
         out=out,
+        evaluate_every=args.evaluate_every,
         resume=args.resume,
         quiet=False,
         memory=args.memory,
@@ -352,6 +356,7 @@ COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
     "check": _check,
     "export": _export,
     "import": _import,
+    "bench": bench,
     "list": _list,
     "exact": exact,
     "demo": _demo,

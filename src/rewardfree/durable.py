@@ -142,6 +142,8 @@ def claim(folder: Path, record: str, what: str, config: dict[str, Any], resume: 
         return folder
     if resume and not folder.exists():
         raise UserError(f"there is no {what} in {folder} to resume")
+    if resume:
+        files.clean(folder)  # of a writer that was killed before its first record was whole
     files.refuse_full(folder)
     files.write_json(folder / record, {**config, "versions": versions(), "status": "running"})
     return folder

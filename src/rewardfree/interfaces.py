@@ -239,6 +239,10 @@ class Policy(Protocol):
         """Write the policy to one file."""
 
 
+Report = Callable[[int, Metrics, Callable[[], Policy]], None]
+"""Hears after how many updates what was measured, and may ask for the policy so far."""
+
+
 class Planner(ABC):
     """Solves one reward, offline. One file each."""
 
@@ -253,7 +257,7 @@ class Planner(ABC):
         data: LabelledDataset,
         updates: int,
         seed: int,
-        report: Callable[[int, Metrics], None] = ...,
+        report: Report = ...,
         checkpoints: Checkpoints | None = None,
         since: Checkpoint | None = None,
     ) -> Policy:

@@ -19,7 +19,7 @@ from rewardfree.domains import gymnasium
 from rewardfree.errors import UserError
 from rewardfree.exploration import EVALUATE, Exploration, simulator_seed
 from rewardfree.explorers.gfa_rfe import GfaRfe
-from rewardfree.interfaces import Domain, Explorer, Metrics, Planner, Policy, Reward
+from rewardfree.interfaces import Domain, Explorer, Metrics, Planner, Policy, Report, Reward
 from rewardfree.monitor import Monitor
 from rewardfree.planners.ddpg_twin import DdpgTwin
 from rewardfree.policy import ActorPolicy
@@ -31,6 +31,8 @@ from rewardfree.video import Film
 
 CHECKPOINT_FRAMES = 50_000
 """A checkpoint comes with every shard; the two newest stay, and the first one in every so many frames."""
+_WATCHED = 3
+"""Episodes of a policy that is looked at on the way."""
 _LONG = 200_000
 """Frames from which labelling shows its progress."""
 
@@ -166,6 +168,7 @@ def plan(
     updates: int = 20_000,
     seed: int = 0,
     out: str | Path | None = None,
+    evaluate_every: int | None = None,
     memory: float | None = None,
     resume: bool = False,
     quiet: bool = True,
@@ -173,7 +176,8 @@ def plan(
 ) -> Plan:
     """Phase II: solve a reward from the data alone. Written to `out` if given, and resumed from there.
 
-    Data beyond `memory` gigabytes (half of the machine's, if not stated) is read from disk: the same policy.
+    After every `evaluate_every` updates the policy is run in the simulator, for the log alone: it changes
+    nothing. Data beyond `memory` gigabytes (half of the machine's, if not stated) is read from disk.
     """
     if updates < 1:
         raise UserError(f"updates must be at least 1, not {updates}")
@@ -183,13 +187,13 @@ def plan(
         raise UserError(f"{data.path} holds no complete episode to plan from")
     named = resolve(reward, data.spec)
     labelled = replace(label(data, named, quiet=quiet), memory=memory)
+    watch = _Watch(data.spec.domain, named, evaluate_every)
     if out is None:
         with Monitor(
             _title(named, planner), updates, "updates", None, quiet=quiet, tensorboard=False
         ) as monitor:
-            return Plan(
-                planner.fit(labelled, updates, seed, _reporter(monitor, None)), data.spec.domain, named
-            )
+            policy = planner.fit(labelled, updates, seed, _reporter(monitor, watch))
+            return Plan(policy, data.spec.domain, named)
     config = {
         "domain": data.spec.domain,
         "reward": {"name": named.name, "kind": named.kind},
@@ -211,7 +215,7 @@ def plan(
             durable.Interrupts() as interrupts,
             Monitor(title, updates, "updates", folder, quiet=quiet, tensorboard=tensorboard) as monitor,
         ):
-            report = _reporter(monitor, checkpoints, interrupts)
+            report = _reporter(monitor, watch, checkpoints, interrupts)
             policy = planner.fit(labelled, updates, seed, report, checkpoints, last)
             policy.save(folder / "policy.safetensors")
             durable.update(folder / "plan.json", status="complete", seconds=round(monitor.seconds, 3))
@@ -222,17 +226,30 @@ def _title(reward: NamedReward, planner: Planner) -> str:
     return f"plan {reward.name} with {registry.name_of(planner)}"
 
 
+class _Watch:
+    """Now and then, the return of a policy that is still being planned."""
+
+    def __init__(self, domain: str, reward: NamedReward, every: int | None) -> None:
+        self._domain, self._reward, self._every = domain, reward, every
+
+    def __call__(self, done: int, policy: Callable[[], Policy]) -> Metrics:
+        if self._every is None or done % self._every:
+            return {}
+        return {"return": evaluate(Plan(policy(), self._domain, self._reward), episodes=_WATCHED).mean}
+
+
 def _reporter(
     monitor: Monitor,
+    watch: _Watch,
     checkpoints: durable.Checkpoints | None = None,
     interrupts: durable.Interrupts | None = None,
-) -> Callable[[int, Metrics], None]:
-    def report(done: int, metrics: Metrics) -> None:
+) -> Report:
+    def report(done: int, metrics: Metrics, policy: Callable[[], Policy]) -> None:
         try:
             durable.refuse_divergence(metrics)
         except FloatingPointError as error:
             raise durable.diverged(f"update {done}", error, checkpoints) from error
-        monitor.record(done, {}, metrics)
+        monitor.record(done, {}, metrics | watch(done, policy))
         if interrupts is not None and interrupts.asked:
             raise durable.StoppedError(f"stopped after {done} updates; it can be resumed")
 

@@ -179,6 +179,22 @@ class Dataset:
     def episodes(self) -> int:
         return len(self.lengths)
 
+    def first(self, episodes: int) -> Dataset:
+        """The data set as it was after so many episodes: nothing is copied."""
+        if not 1 <= episodes <= self.episodes:
+            raise UserError(f"{self.path} has {self.episodes} episodes: there is no prefix of {episodes}")
+        kept, left = [], episodes
+        for shard in self.shards:
+            lengths = shard.lengths[:left]
+            if not len(lengths):
+                break
+            steps = int(lengths.sum())
+            states = {name: shard.stored(name)[: steps + len(lengths)] for name in STATE_ARRAYS}
+            kept.append((lengths, states | {name: shard.stored(name)[:steps] for name in STEP_ARRAYS}))
+            left -= len(lengths)
+        digest = hashlib.sha256(f"{self.digest} {episodes}".encode()).hexdigest()
+        return Dataset(self.path, self.spec, kept, digest, self.manifest)
+
     def array(self, name: str) -> np.ndarray:
         """One stored array, flat over all shards; a view of the file if there is a single shard."""
         parts = [shard.stored(name) for shard in self.shards]

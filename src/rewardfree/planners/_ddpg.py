@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -17,7 +16,7 @@ from rewardfree.data.replay import Replay, labelled_replay, sample
 from rewardfree.durable import Checkpoint, Checkpoints
 from rewardfree.errors import UserError
 from rewardfree.explorers._actor_critic import ActorCritic, Agent, regression_weight
-from rewardfree.interfaces import Metrics, Planner
+from rewardfree.interfaces import Metrics, Planner, Report
 from rewardfree.normalise import moments_of
 from rewardfree.policy import ActorPolicy
 
@@ -46,7 +45,7 @@ class DdpgFamily(ActorCritic, Planner):
         data: LabelledDataset,
         updates: int,
         seed: int,
-        report: Callable[[int, Metrics], None] = lambda done, metrics: None,
+        report: Report = lambda done, metrics, policy: None,
         checkpoints: Checkpoints | None = None,
         since: Checkpoint | None = None,
     ) -> ActorPolicy:
@@ -61,10 +60,14 @@ class DdpgFamily(ActorCritic, Planner):
         for done in range(first, updates, CHUNK):
             chunk = keys[done : done + CHUNK]
             agent, metrics = self._updates(agent, replay, chunk)
-            report(done + len(chunk), metrics)
+            report(done + len(chunk), metrics, partial(self._policy, agent))
             if checkpoints is not None and (done + CHUNK) % CHECKPOINT_EVERY == 0:
                 reports = {"reports": done // CHUNK + 1}
                 checkpoints.write(Checkpoint(done + CHUNK, files.tree_arrays(agent), reports))
+        return self._policy(agent)
+
+    @staticmethod
+    def _policy(agent: Agent) -> ActorPolicy:
         return ActorPolicy(agent.actor, agent.seen, agent.critics)
 
     @partial(jax.jit, static_argnums=0, donate_argnums=1)

@@ -1,0 +1,1 @@
+"""The paper's comparison: explorers x domains x tasks x seeds, planned by one shared planner."""

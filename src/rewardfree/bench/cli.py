@@ -1,0 +1,224 @@
+"""`rewardfree bench table2` and `rewardfree report`."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from rewardfree import durable
+from rewardfree.bench import estimate
+from rewardfree.bench.executors import Executor, Local, Ray
+from rewardfree.bench.grid import DOMAINS, EXPLORERS, PLANNERS, Grid
+from rewardfree.bench.jobs import Job
+from rewardfree.bench.run import Progress, collect, run
+from rewardfree.command import read, show
+from rewardfree.data import files
+from rewardfree.errors import UserError, unknown
+from rewardfree.sizes import SizeName
+
+
+@dataclass(frozen=True)
+class Table2Args:
+    """Flags of `bench table2`."""
+
+    size: SizeName = "compact"
+    """Widths and budgets; `paper` is the paper's own, 8 seeds of 10^6 frames."""
+    frames: int | None = None
+    """Frames of an exploration; the size's by default."""
+    updates: int | None = None
+    """Gradient steps of a plan; the size's by default."""
+    seeds: int | None = None
+    """Seeds 0, 1, ...; 8 at `paper`, 3 at `compact`, 2 at `tiny` by default."""
+    explorers: str = ",".join(EXPLORERS)
+    """Explorers, each as NAME or NAME:PRESET."""
+    domains: str = ",".join(DOMAINS)
+    """Domains."""
+    tasks: str = ""
+    """Tasks; all of each domain by default."""
+    planners: str = ",".join(PLANNERS)
+    """Planners: the first plans all data, any further one GFA-RFE's only, to show what the planner does."""
+    ablation: bool = False
+    """Also plan from the first quarter, half and three quarters of the episodes, for the paper's four."""
+    out: Path = Path("runs/table2")
+    """Folder of the results; cells that are in it are not computed again."""
+    workers: int | None = None
+    """Cells at once on this machine, one thread each; as many as it has cores by default."""
+    ray: str | None = None
+    """Compute on a Ray cluster instead: its address, or `auto`."""
+    gpus: float = 0.0
+    """GPUs of one cell on the Ray cluster; a fraction shares one."""
+    dry_run: bool = False
+    """Print the cells and an estimate of their time from a short trial on this machine, and stop."""
+    json: bool = False
+    """Print one JSON object."""
+
+
+def bench(argv: Sequence[str]) -> None:
+    """Compare explorers over domains, tasks and seeds: table2."""
+    if not argv or argv[0] in ("-h", "--help"):
+        print("usage: rewardfree bench table2 ...   (rewardfree bench table2 --help)\n")
+        print(f"  table2    {_table2.__doc__}")
+        return
+    if argv[0] not in COMMANDS:
+        raise unknown("comparison", argv[0], COMMANDS)
+    COMMANDS[argv[0]](argv[1:])
+
+
+def _table2(argv: Sequence[str]) -> None:
+    """The paper's Table 2 and its ablations: explore once per seed, plan every task, evaluate."""
+    args = read(Table2Args, argv, "bench table2", _table2.__doc__)
+    grid = Grid(
+        size=args.size,
+        explorers=_names(args.explorers),
+        domains=_names(args.domains),
+        tasks=_names(args.tasks),
+        planners=_names(args.planners),
+        seeds=args.seeds,
+        frames=args.frames,
+        updates=args.updates,
+        ablation=args.ablation,
+    )
+    jobs = grid.jobs()
+    workers = _cores() if args.workers is None else args.workers
+    if workers < 1:
+        raise UserError(f"workers must be at least 1, not {workers}")
+    progress = Progress(args.out, jobs)
+    if args.dry_run:
+        _dry_run(progress, workers, args.json)
+        return
+    args.out.mkdir(parents=True, exist_ok=True)
+    with durable.locked(args.out):
+        executor: Executor = (
+            Local(args.out, workers) if args.ray is None else Ray(args.out, args.ray, args.gpus)
+        )
+        try:
+            with executor, _display(args.json, workers) as display:
+                run(progress, executor, display)
+        except KeyboardInterrupt:
+            done = f"{len(progress.done)} of {len(jobs)} cells are there"
+            raise durable.StoppedError(f"stopped; {done}, and the same command goes on") from None
+        command = shlex.join(["rewardfree", "bench", "table2", *argv])
+        results = {"command": command, "cells": collect(args.out, jobs)}
+        files.write_json(args.out / "results.json", results)
+        files.write_json(args.out / "failed.json", progress.failed)
+    for job in jobs:
+        if job.key in progress.failed:
+            print(f"rewardfree: {_describe(job)} failed: {progress.failed[job.key]}", file=sys.stderr)
+    found = {
+        "out": str(args.out),
+        "cells": len(jobs),
+        "done": len(progress.done),
+        "failed": progress.failed,
+    }
+    text = f"{len(progress.done)} of {len(jobs)} cells: rewardfree report {args.out}"
+    show(found, args.json, text)
+    if progress.failed:
+        raise UserError(f"{len(progress.failed)} cells failed; the same command tries them again")
+
+
+COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {"table2": _table2}
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _describe(job: Job) -> str:
+    if job.needs is None:
+        return f"{job.kind} {job.config['domain']} with {job.label}, seed {job.config['seed']}"
+    return f"{job.kind} {job.config['task']} from {job.label}, seed {job.needs.seed}"
+
+
+def _dry_run(progress: Progress, workers: int, as_json: bool) -> None:
+    console = Console(stderr=True)
+    missing = progress.waiting
+    seconds = estimate.trial(
+        missing, lambda job: console.print(f"[dim]trying: {_describe(job)}", highlight=False)
+    )
+    table = Table("what", "domain", "by", "cells", "each", "all", title="cells to compute")
+    rows = estimate.table(missing, seconds)
+    for kind, domain, by, count, each in rows:
+        table.add_row(kind, domain, by, str(count), duration(each), duration(count * each))
+    total = sum(seconds.values())
+    found = {
+        "cells": len(progress.jobs),
+        "done": len(progress.done),
+        "jobs": [{"key": job.key, "what": _describe(job), "seconds": seconds[job.key]} for job in missing],
+        "seconds": total,
+        "workers": workers,
+    }
+    text = (
+        f"{len(progress.done)} of {len(progress.jobs)} cells are there; the others take about"
+        f" {duration(total)} of one core, {duration(total / workers)} on {workers}"
+    )
+    show(found, as_json, text, table)
+
+
+class _display:  # noqa: N801
+    """A table that follows the grid."""
+
+    def __init__(self, quiet: bool, workers: int) -> None:
+        self._quiet, self._workers = quiet, workers
+        self._live = Live(console=Console(stderr=True), refresh_per_second=2)
+
+    def __enter__(self) -> Callable[[Progress], None]:
+        if not self._quiet:
+            self._live.start()
+        return self._show
+
+    def __exit__(self, *error: object) -> None:
+        if not self._quiet:
+            self._live.stop()
+
+    def _show(self, progress: Progress) -> None:
+        if not self._quiet:
+            self._live.update(live_table(progress, self._workers))
+
+
+def live_table(progress: Progress, workers: int) -> Table:
+    """Cells done, running and failed, for each explorer in each domain, and the time that is left."""
+    left = estimate.seconds_left(progress, workers)
+    time = "unknown yet" if left is None else f"about {duration(left)}"
+    counts = f"{len(progress.done)} of {len(progress.jobs)} cells done, {len(progress.running)} running"
+    caption = f"{counts}, {len(progress.failed)} failed; time left: {time}"
+    table = Table("domain", "data from", "explored", "planned", "running", "failed", caption=caption)
+    groups: dict[tuple[str, str], list[Job]] = {}
+    for job in progress.jobs:
+        domain = job.needs.domain if job.needs else job.config["domain"]
+        groups.setdefault((domain, job.label), []).append(job)
+    for (domain, label), jobs in groups.items():
+        shown: dict[str, Any] = {}
+        for kind in ("explore", "plan"):
+            mine = [job for job in jobs if job.kind == kind]
+            shown[kind] = f"{sum(job.key in progress.done for job in mine)} / {len(mine)}"
+        running = [
+            f"{'explore' if job.needs is None else job.config['task']} {job.progress(progress.root)[0]:.0%}"
+            for job in jobs
+            if job.key in progress.running
+        ]
+        failed = sum(job.key in progress.failed for job in jobs)
+        table.add_row(
+            domain, label, shown["explore"], shown["plan"], ", ".join(running), str(failed) if failed else ""
+        )
+    return table
+
+
+def duration(seconds: float) -> str:
+    """A time that a person can read."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d} min"

@@ -1,0 +1,69 @@
+"""Computes the cells of a grid that are not there yet, and shows how far it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rewardfree.bench.executors import Executor
+from rewardfree.bench.jobs import Job
+from rewardfree.data import files
+
+Show = Callable[["Progress"], None]
+
+
+@dataclass
+class Progress:
+    """Which cells are where."""
+
+    root: Path
+    jobs: Sequence[Job]
+    running: dict[str, Job] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+    """Errors by key."""
+    done: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.done |= {job.key for job in self.jobs if job.cell(self.root).exists()}
+
+    @property
+    def waiting(self) -> list[Job]:
+        return [
+            job
+            for job in self.jobs
+            if job.key not in self.done and job.key not in self.running and job.key not in self.failed
+        ]
+
+
+def run(progress: Progress, executor: Executor, show: Show) -> None:
+    """Compute what is missing. A cell that fails is written down and does not stop the others."""
+    try:
+        while (waiting := progress.waiting) or progress.running:
+            for job in waiting:
+                if job.needs is not None and job.needs.key in progress.failed:
+                    progress.failed[job.key] = f"the exploration it needs failed ({job.needs.key})"
+                elif _ready(job, progress) and executor.free:
+                    executor.start(job)
+                    progress.running[job.key] = job
+            show(progress)
+            for job, error in executor.finished():
+                del progress.running[job.key]
+                if error is None:
+                    progress.done.add(job.key)
+                else:
+                    progress.failed[job.key] = error
+    except KeyboardInterrupt:
+        executor.stop()
+        raise
+    show(progress)
+
+
+def _ready(job: Job, progress: Progress) -> bool:
+    return job.needs is None or job.needs.key in progress.done
+
+
+def collect(root: Path, jobs: Iterable[Job]) -> list[dict[str, Any]]:
+    """The results of these cells that are there."""
+    return [files.read_json(job.cell(root)) for job in jobs if job.cell(root).exists()]
