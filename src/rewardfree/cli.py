@@ -16,7 +16,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from rewardfree import pipeline, registry
-from rewardfree.bench.cli import bench
+from rewardfree.bench.cli import bench, report
 from rewardfree.command import algorithm, peek, read, show
 from rewardfree.data import files
 from rewardfree.data.dataset import Dataset
@@ -357,6 +357,7 @@ COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
     "export": _export,
     "import": _import,
     "bench": bench,
+    "report": report,
     "list": _list,
     "exact": exact,
     "demo": _demo,

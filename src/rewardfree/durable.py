@@ -29,6 +29,10 @@ _RECENT = 2
 """The newest checkpoints are kept, however close: one may be damaged by a failing disk."""
 
 
+class InUseError(UserError):
+    """Another process works in the folder."""
+
+
 class StoppedError(UserError):
     """The job was asked to stop, and did so where it can be resumed."""
 
@@ -97,7 +101,9 @@ def locked(folder: Path) -> Iterator[None]:
         except OSError:
             file.seek(0)
             owner = file.read().strip() or "unknown"
-            raise UserError(f"{folder} is in use by process {owner}; wait for it, or stop it first") from None
+            raise InUseError(
+                f"{folder} is in use by process {owner}; wait for it, or stop it first"
+            ) from None
         file.seek(0)
         file.truncate()
         file.write(f"{os.getpid()}\n")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import tyro
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
@@ -19,6 +20,8 @@ from rewardfree.bench import estimate
 from rewardfree.bench.executors import Executor, Local, Ray
 from rewardfree.bench.grid import DOMAINS, EXPLORERS, PLANNERS, Grid
 from rewardfree.bench.jobs import Job
+from rewardfree.bench.report import report as write_report
+from rewardfree.bench.results import Results
 from rewardfree.bench.run import Progress, collect, run
 from rewardfree.command import read, show
 from rewardfree.data import files
@@ -95,7 +98,8 @@ def _table2(argv: Sequence[str]) -> None:
     if args.dry_run:
         _dry_run(progress, workers, args.json)
         return
-    args.out.mkdir(parents=True, exist_ok=True)
+    command = shlex.join(["rewardfree", "bench", "table2", *argv])
+    files.write_json(args.out / "grid.json", {"command": command})
     with durable.locked(args.out):
         executor: Executor = (
             Local(args.out, workers) if args.ray is None else Ray(args.out, args.ray, args.gpus)
@@ -106,10 +110,7 @@ def _table2(argv: Sequence[str]) -> None:
         except KeyboardInterrupt:
             done = f"{len(progress.done)} of {len(jobs)} cells are there"
             raise durable.StoppedError(f"stopped; {done}, and the same command goes on") from None
-        command = shlex.join(["rewardfree", "bench", "table2", *argv])
-        results = {"command": command, "cells": collect(args.out, jobs)}
-        files.write_json(args.out / "results.json", results)
-        files.write_json(args.out / "failed.json", progress.failed)
+        files.write_json(args.out / "results.json", {"command": command, "cells": collect(args.out, jobs)})
     for job in jobs:
         if job.key in progress.failed:
             print(f"rewardfree: {_describe(job)} failed: {progress.failed[job.key]}", file=sys.stderr)
@@ -126,6 +127,30 @@ def _table2(argv: Sequence[str]) -> None:
 
 
 COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {"table2": _table2}
+
+
+@dataclass(frozen=True)
+class ReportArgs:
+    """Flags of `report`."""
+
+    results: tyro.conf.Positional[Path]
+    """Folder of a benchmark, finished or running, or its results.json."""
+    out: Path | None = None
+    """The page; report.html in that folder by default."""
+    json: bool = False
+    """Print one JSON object."""
+
+
+def report(argv: Sequence[str]) -> None:
+    """Turn a benchmark's results into one self-contained HTML page."""
+    args = read(ReportArgs, argv, "report", report.__doc__)
+    if not args.results.exists():
+        raise UserError(f"there are no results in {args.results}: run `rewardfree bench table2` first")
+    folder = args.results if args.results.is_dir() else args.results.parent
+    out = args.out or folder / "report.html"
+    results = Results.open(args.results)
+    write_report(results, out)
+    show({"page": str(out), "cells": len(results.cells)}, args.json, f"{len(results.cells)} cells: {out}")
 
 
 def _names(text: str) -> tuple[str, ...]:

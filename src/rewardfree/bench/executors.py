@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import signal
+import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any, Protocol, Self
 
-from rewardfree.bench.jobs import Job
+from rewardfree.bench.jobs import Job, from_record
+from rewardfree.durable import InUseError
 from rewardfree.errors import UserError
 
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false"}
 """Several runs side by side are fastest with one thread each."""
+PATIENCE = 120.0
+"""Seconds to wait for workers that are about to end."""
 RETRIES = 3
 """Times that a cell is begun again when its worker dies; it goes on from its last checkpoint."""
 
@@ -121,9 +127,17 @@ class Ray:
 
     def __enter__(self) -> Self:
         threads = {} if self._gpus else ONE_THREAD
+        self._quiet = contextlib.redirect_stdout(sys.stderr)  # where Ray tells of nodes that died
         try:
-            self._ray.init(address=self._address, log_to_driver=False, runtime_env={"env_vars": threads})
-        except (ConnectionError, ValueError) as error:
+            _refuse_silence(self._address)
+            self._quiet.__enter__()
+            self._ray.init(
+                address=self._address,
+                log_to_driver=False,
+                logging_level=logging.WARNING,
+                runtime_env={"env_vars": threads},
+            )
+        except (OSError, ValueError) as error:
             raise UserError(
                 f"there is no Ray cluster at '{self._address}': start one with `ray start --head`"
             ) from error
@@ -134,6 +148,7 @@ class Ray:
         for task in self._running:
             self._ray.cancel(task, force=True)
         self._ray.shutdown()
+        self._quiet.__exit__(None, None, None)
 
     @property
     def free(self) -> bool:
@@ -155,17 +170,29 @@ class Ray:
 
     def stop(self) -> None:
         for task in self._running:
-            self._ray.cancel(task)  # raises KeyboardInterrupt in it, once
+            self._ray.cancel(task)  # as Ctrl-C in it, once
+        self._ray.wait(list(self._running), num_returns=len(self._running), timeout=PATIENCE)
+
+
+def _refuse_silence(address: str) -> None:
+    """Raises OSError if nobody listens at HOST:PORT: Ray itself would try for minutes."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if colon:
+        socket.create_connection((host, int(port)), timeout=10).close()
 
 
 def compute(root: str, what: dict[str, Any]) -> str | None:
     """One cell, in a worker; returns what went wrong, as one line."""
-    from rewardfree.bench.jobs import from_record
-
-    try:
-        from_record(what).run(Path(root))
-    except UserError as error:
-        return str(error)
-    except Exception as error:  # a cell that fails must not stop the others
-        return f"{type(error).__name__}: {error}".splitlines()[0]
-    return None
+    job, deadline = from_record(what), time.monotonic() + PATIENCE
+    while True:
+        try:
+            job.run(Path(root))
+            return None
+        except InUseError as error:  # by a worker whose node is being given up: it will not be for long
+            if time.monotonic() > deadline:
+                return str(error)
+            time.sleep(1)
+        except UserError as error:
+            return str(error)
+        except Exception as error:  # a cell that fails must not stop the others
+            return " ".join(f"{type(error).__name__}: {error}".split())

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 import html
-import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,17 +11,10 @@ import numpy as np
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
-from rewardfree.data import files
+from rewardfree import webpage
 from rewardfree.data.dataset import Dataset, LabelledDataset
 from rewardfree.rewards.support import coverage_map
-
-_STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 60em; margin: 2em auto; padding: 0 1em; color: #222 }
-h1, h2 { line-height: 1.2 } code { background: #f2f2f2; padding: .1em .3em; border-radius: .2em }
-.verdict { display: inline-block; padding: .1em .6em; border-radius: 1em; color: white; font-weight: 600 }
-.likely { background: #2a7d4f } .doubtful { background: #a86b00 } .no-support { background: #a3262a }
-img { max-width: 100% } ul { margin: .3em 0 } section { break-inside: avoid }
-"""
+from rewardfree.webpage import bullets, pixels
 
 
 def lines(found: dict[str, Any]) -> list[str]:
@@ -88,35 +79,19 @@ def write_page(path: Path, found: dict[str, Any], data: Dataset, labelled: Seque
     parts = [
         f"<h1>Can this data solve it?</h1><p><code>{html.escape(found['run'])}</code>,"
         f" {html.escape(found['domain'])}, {found['frames']} frames in {found['episodes']} episodes</p>",
-        _list(data_lines(found)),
+        bullets(data_lines(found)),
     ]
     if data.frames:
-        parts.append(_picture(_map_figure(data), "How often each cell of two quantities was visited"))
+        parts.append(pixels(_map_figure(data), "How often each cell of two quantities was visited"))
     for over, (name, row) in zip(labelled, found["rewards"].items(), strict=True):
         word = row["verdict"]
-        drawn = _picture(_reward_figure(over), "Rewards and returns in the data") if data.frames else ""
+        drawn = pixels(_reward_figure(over), "Rewards and returns in the data") if data.frames else ""
         parts.append(
             f"<section><h2><code>{html.escape(name)}</code></h2>"
             f"<p><span class='verdict {word.replace(' ', '-')}'>{word}</span> {html.escape(row['why'])}</p>"
-            f"{_list(reward_lines(row))}{drawn}</section>"
+            f"{bullets(reward_lines(row))}{drawn}</section>"
         )
-    page = (
-        "<!doctype html><html lang='en'><head><meta charset='utf-8'><title>Can this data solve it?</title>"
-        f"<meta name='viewport' content='width=device-width'><style>{_STYLE}</style></head>"
-        f"<body>{''.join(parts)}</body></html>\n"
-    )
-    files.write_bytes(path, page.encode())
-
-
-def _list(text: Sequence[str]) -> str:
-    return f"<ul>{''.join(f'<li>{html.escape(line)}</li>' for line in text)}</ul>"
-
-
-def _picture(figure: Figure, description: str) -> str:
-    content = io.BytesIO()
-    figure.savefig(content, format="png", dpi=110)
-    data = base64.b64encode(content.getvalue()).decode()
-    return f"<img alt='{html.escape(description)}' src='data:image/png;base64,{data}'>"
+    webpage.write_page(path, "Can this data solve it?", parts)
 
 
 def _map_figure(data: Dataset) -> Figure:
