@@ -17,6 +17,10 @@ from rewardfree.pages import pages
 ROOT = Path(__file__).parent.parent
 PAGES = ["README.md", "CONTRIBUTING.md", *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
 GENERATED = {"docs/explorers.md": "explorers", "docs/exact-algorithms.md": "algorithms"}
+SMALL_GRID = (
+    "--size tiny --frames 1000 --updates 250 --seeds 1 --explorers random --domains point_mass_maze"
+    " --tasks reach_top_left --planners ddpg-twin"
+)
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -27,7 +31,8 @@ def blocks(page: str) -> list[tuple[str, str]]:
 def short(code: str) -> str:
     """The same code with small budgets."""
     code = code.replace("100_000", "2_000").replace("100000", "2000")
-    return re.sub(r"^(rewardfree plan .*)$", r"\1 --updates 2", code, flags=re.MULTILINE)
+    code = re.sub(r"^(rewardfree plan .*)$", r"\1 --updates 2", code, flags=re.MULTILINE)
+    return re.sub(r"^(rewardfree bench table2 .*)$", rf"\1 {SMALL_GRID}", code, flags=re.MULTILINE)
 
 
 @pytest.fixture

@@ -20,6 +20,8 @@ from rewardfree.errors import UserError
 
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false"}
 """Several runs side by side are fastest with one thread each."""
+SHARED_GPU = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+"""The first cell on a GPU would take most of its memory, whatever it needs."""
 PATIENCE = 120.0
 """Seconds to wait for workers that are about to end."""
 RETRIES = 3
@@ -126,7 +128,7 @@ class Ray:
         self._running: dict[Any, Job] = {}
 
     def __enter__(self) -> Self:
-        threads = {} if self._gpus else ONE_THREAD
+        surroundings = SHARED_GPU if self._gpus else ONE_THREAD
         self._quiet = contextlib.redirect_stdout(sys.stderr)  # where Ray tells of nodes that died
         try:
             _refuse_silence(self._address)
@@ -135,7 +137,7 @@ class Ray:
                 address=self._address,
                 log_to_driver=False,
                 logging_level=logging.WARNING,
-                runtime_env={"env_vars": threads},
+                runtime_env={"env_vars": surroundings},
             )
         except (OSError, ValueError) as error:
             raise UserError(
