@@ -20,6 +20,7 @@ from rewardfree import registry
 from rewardfree.cli import main
 from rewardfree.data import files
 from rewardfree.data.replay import ReplayBuffer, take
+from rewardfree.explorers._actor_critic import Values
 from rewardfree.explorers._explorer import ActorCriticExplorer
 from rewardfree.interfaces import Explorer, Moment, Oracle, Planner, Spec
 from rewardfree.pages import documentation
@@ -222,9 +223,11 @@ def test_an_oracle_gives_a_width_and_survives_a_checkpoint(
 ) -> None:
     oracle = small(oracle)
     buffer = collect(small(rf.GfaRfe()), spec)
-    state = oracle.absorb(oracle.init(spec, KEY), buffer)
+    value = jax.tree_util.Partial(lambda s, a: jnp.zeros(len(s)))  # type: ignore[no-untyped-call]
+    state = oracle.absorb(oracle.init(spec, KEY), buffer, value)
     batch = take(buffer.replay, jnp.arange(7))
     values = jax.random.normal(KEY, (3, 7))
+    state, _ = oracle.fit(state, batch, Values(values, values, batch.action))
     width = oracle.width(state, batch.observation, batch.action, values)
     assert width.shape == (7,)
     assert (np.asarray(width) >= 0).all()

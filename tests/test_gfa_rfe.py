@@ -54,6 +54,17 @@ def test_released_weight_reads_the_next_point_between_its_bounds() -> None:
     np.testing.assert_allclose(weight, np.clip(STD_NEXT, 0.1, 10.0) ** -2.0, rtol=1e-5)
 
 
+def test_sigma_bar_of_algorithm_1_can_weigh_the_critics() -> None:
+    oracle = QEnsemble(sigma_epistemic=2.0, sigma_aleatoric=1.5, sigma_floor=0.5)
+    explorer = dataclasses.replace(
+        PRESETS["paper"], oracle=oracle, weight_by="sigma-bar", weight_floor=0.0, weight_mean_one=False
+    )
+    weight, _ = explorer.weight(MODEL, BATCH, VALUES)
+    sigma_bar = np.maximum(np.maximum(2.0 * np.sqrt(STD_HERE), 1.5), 0.5)  # every mean value is above 1
+    np.testing.assert_allclose(weight, sigma_bar**-2.0, rtol=1e-5)
+    assert explorer.needs_values_here
+
+
 def test_fast_reward_is_centred_and_scaled_by_the_running_spread() -> None:
     fast = dataclasses.replace(PRESETS["fast"], oracle=QEnsemble())
     model, reward, _ = fast.intrinsic_reward(MODEL, BATCH, VALUES)

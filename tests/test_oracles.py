@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -10,13 +11,20 @@ import numpy as np
 import pytest
 from conftest import SPEC, make_episode
 
-from rewardfree.data.replay import ReplayBuffer
+from rewardfree.data.replay import Batch, ReplayBuffer, take
+from rewardfree.explorers._actor_critic import Values
+from rewardfree.interfaces import Oracle
+from rewardfree.normalise import point
 from rewardfree.oracles.elliptical import Elliptical, EllipticalState
 from rewardfree.oracles.q_ensemble import QEnsemble
+from rewardfree.oracles.random_returns import RandomReturns
+from rewardfree.oracles.random_targets import RandomTargets
 
 KEY = jax.random.PRNGKey(0)
 ORACLE = Elliptical(features=12, length_scale=1.5, ridge=0.5)
 NONE = jnp.zeros((0, 0))
+VALUE = jax.tree_util.Partial(lambda s, a: s[:, 0])  # type: ignore[no-untyped-call]
+"""Some function of (s, a), in the place of the critics."""
 
 
 def buffer_of(episodes: int) -> ReplayBuffer:
@@ -31,7 +39,7 @@ def absorbed(oracle: Elliptical, episodes: int) -> EllipticalState:
     state, buffer = oracle.init(SPEC, KEY), buffer_of(0)
     for seed in range(episodes):
         buffer.append(make_episode(5, seed))
-        state = oracle.absorb(state, buffer)
+        state = oracle.absorb(state, buffer, VALUE)
     return state
 
 
@@ -86,3 +94,82 @@ def test_sigma_bar_is_taken_when_a_transition_comes() -> None:
     expected = 0.5 * np.eye(12) + phi.T @ (phi / sigma_bar[:, None] ** 2)
     np.testing.assert_allclose(state.precision, expected, rtol=1e-4, atol=1e-5)
     assert (sigma_bar > 0.7).all()
+
+
+def test_the_aleatoric_term_reads_the_critics_when_a_transition_comes() -> None:
+    oracle = dataclasses.replace(ORACLE, sigma_epistemic=0.5, sigma_aleatoric=3.0, sigma_floor=0.7)
+    state = absorbed(oracle, 1)
+    episode = make_episode(5, 0)
+    s = episode["observation"][:-1]
+    phi = features_by_hand(state, oracle, s, episode["action"])
+    prior = np.linalg.norm(phi, axis=1) / np.sqrt(0.5)
+    aleatoric = 3.0 * np.sqrt(np.clip(s[:, 0], 0.0, 1.0))  # Line 14, with VALUE for f
+    sigma_bar = np.maximum(np.maximum(0.5 * np.sqrt(prior), aleatoric), 0.7)
+    expected = 0.5 * np.eye(12) + phi.T @ (phi / sigma_bar[:, None] ** 2)
+    np.testing.assert_allclose(state.precision, expected, rtol=1e-4, atol=1e-5)
+    assert len({*np.sign(s[:, 0])}) == 2  # the clip at 0 was there to be seen
+
+
+def fitted(oracle: Oracle, steps: int, rows: int) -> tuple[Any, Batch, Values]:
+    """The oracle's state after so many steps on the first rows of some data."""
+    buffer = buffer_of(4)
+    batch = take(buffer.replay, jnp.arange(rows))
+    values = Values(jnp.ones((2, rows)), jnp.ones((2, rows)), batch.action)
+    state = oracle.absorb(oracle.init(SPEC, KEY), buffer, VALUE)
+    step = jax.jit(oracle.fit)
+    for _ in range(steps):
+        state, _ = step(state, batch, values)
+    return state, batch, values
+
+
+LEARNED = [
+    RandomTargets(net_width=32, targets=4),
+    RandomReturns(net_width=32, members=3, rewards=4, horizon=0.0),
+]
+
+
+@pytest.mark.parametrize("oracle", LEARNED, ids=lambda oracle: type(oracle).__name__)
+def test_a_learned_width_falls_where_there_is_data_and_less_elsewhere(oracle: Oracle) -> None:
+    state, batch, _ = fitted(oracle, 400, rows=10)
+    before, _, _ = fitted(oracle, 0, rows=10)
+    far = make_episode(5, 77)
+
+    def ratio(s: np.ndarray, a: np.ndarray) -> float:
+        points = jnp.asarray(s), jnp.asarray(a)
+        return float(oracle.width(state, *points, NONE).mean() / oracle.width(before, *points, NONE).mean())
+
+    here = ratio(np.asarray(batch.observation), np.asarray(batch.action))
+    assert here < 0.2
+    assert ratio(far["observation"][:-1], far["action"]) > 2 * here
+
+
+@pytest.mark.parametrize("oracle", LEARNED, ids=lambda oracle: type(oracle).__name__)
+def test_learned_oracles_weigh_by_sigma_bar(oracle: Any) -> None:
+    """With sigma_bar = alpha the loss is that without weights over alpha^2."""
+    _, batch, values = fitted(oracle, 0, rows=10)
+    state = oracle.init(SPEC, KEY)
+    (plain,) = oracle.fit(state, batch, values)[1].values()
+    (scaled,) = dataclasses.replace(oracle, sigma_floor=2.0).fit(state, batch, values)[1].values()
+    np.testing.assert_allclose(scaled, plain / 4, rtol=1e-5)
+    aleatoric = dataclasses.replace(oracle, sigma_aleatoric=3.0)
+    assert aleatoric.reads_critics
+    assert not oracle.reads_critics
+    (noisy,) = aleatoric.fit(state, batch, values)[1].values()  # c sqrt(min(1, 1)) = 3 everywhere
+    np.testing.assert_allclose(noisy, plain / 9, rtol=1e-5)
+
+
+def test_random_returns_are_the_returns_of_the_rewards() -> None:
+    """In a state that leads to itself, Q_k = r_k / (1 - gamma^n)."""
+    oracle = RandomReturns(net_width=32, members=2, rewards=3, net_tau=0.1, net_rate=3e-3)
+    rows = 4
+    s, a = jnp.full((rows, 3), 0.3), jnp.zeros((rows, 2))
+    zeros = jnp.zeros(rows)
+    batch = Batch(s, a, zeros, zeros + 0.5, s, jnp.zeros((rows, 0)))
+    values = Values(jnp.ones((2, rows)), jnp.ones((2, rows)), a)
+    state = oracle.init(SPEC, KEY)
+    step = jax.jit(oracle.fit)
+    for _ in range(1500):
+        state, _ = step(state, batch, values)
+    x = point(state.seen, s, a)
+    for net in state.nets.nets:
+        np.testing.assert_allclose(net(x), state.rewards(x) / 0.5, rtol=1e-2, atol=1e-2)

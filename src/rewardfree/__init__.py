@@ -15,6 +15,8 @@ from rewardfree.explorers.rnd import Rnd
 from rewardfree.explorers.smm import Smm
 from rewardfree.oracles.elliptical import Elliptical
 from rewardfree.oracles.q_ensemble import QEnsemble
+from rewardfree.oracles.random_returns import RandomReturns
+from rewardfree.oracles.random_targets import RandomTargets
 from rewardfree.pipeline import Evaluation, Plan, evaluate, explore, inspect, label, plan
 from rewardfree.planners.ddpg import Ddpg
 from rewardfree.planners.ddpg_ensemble import DdpgEnsemble
@@ -42,6 +44,8 @@ __all__ = [
     "Plan",
     "QEnsemble",
     "Random",
+    "RandomReturns",
+    "RandomTargets",
     "Rnd",
     "Smm",
     "Td3",

@@ -29,9 +29,10 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 if TYPE_CHECKING:
     from rewardfree.data.dataset import LabelledDataset
-    from rewardfree.data.replay import Replay, ReplayBuffer
+    from rewardfree.data.replay import Batch, Replay, ReplayBuffer
     from rewardfree.data.transitions import Transitions
     from rewardfree.durable import Checkpoint, Checkpoints
+    from rewardfree.explorers._actor_critic import Values
 
 Metrics = dict[str, Any]
 """Scalars by name. Algorithms return them; only the pipeline writes them down."""
@@ -205,19 +206,37 @@ class Explorer(ABC):
         """Learn: a number of updates on minibatches of the replay, one compiled call."""
 
 
+Value = Callable[[Float[Array, "B O"], Float[Array, "B A"]], Float[Array, " B"]]
+"""The mean of the target critics at (s, a). A pytree: it may be given to a compiled program."""
+
+
+Lazy = Callable[[], Float[Array, " B"]]
+"""Values that are computed if they count."""
+
+
 class Oracle(ABC):
     """The bonus oracle: D(s, a), how much the functions that fit the data differ there. One file each."""
 
-    from_critics: ClassVar[bool]
-    """Whether D is read off the target critics' values."""
+    @property
+    @abstractmethod
+    def reads_critics(self) -> bool:
+        """Whether `fit` or `width` reads the target critics at (s, a)."""
 
     @abstractmethod
     def init(self, spec: Spec, key: PRNGKeyArray) -> Any:
         """The state before any data."""
 
-    @abstractmethod
-    def absorb(self, state: Any, replay: ReplayBuffer) -> Any:
+    def absorb(self, state: Any, replay: ReplayBuffer, value: Value) -> Any:
         """Take notice of an episode that has just been added to the replay."""
+        return state
+
+    def fit(self, state: Any, batch: Batch, values: Values) -> tuple[Any, Metrics]:
+        """Learn from a minibatch, given the target critics there."""
+        return state, {}
+
+    @abstractmethod
+    def sigma_bar(self, width: Lazy, value: Lazy) -> Array | float:
+        """Algorithm 1's sigma_bar, from D and the mean target critic at the same points."""
 
     @abstractmethod
     def width(

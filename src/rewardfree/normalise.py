@@ -39,6 +39,18 @@ def is_refresh(episodes: int) -> bool:
     return odd in (1, 3)
 
 
+def point(
+    moments: Moments, observation: Float[Array, "*n O"], action: Float[Array, "*n A"]
+) -> Float[Array, "*n x"]:
+    """x = [normalised s, a]: what functions of (s, a) are functions of."""
+    return jnp.concatenate([standardise(moments, observation), action], axis=-1)
+
+
+def refreshed(moments: Moments, buffer: ReplayBuffer) -> Moments:
+    """The moments of all that the replay holds, if it is time to look again."""
+    return observation_moments(buffer) if is_refresh(buffer.episodes) else moments
+
+
 def observation_moments(buffer: ReplayBuffer) -> Moments:
     """Moments of all observations that a replay holds."""
     return moments_of(buffer.replay.observation, buffer.size + buffer.episodes)

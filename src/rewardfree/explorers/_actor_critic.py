@@ -19,7 +19,7 @@ from rewardfree.data.replay import Batch, ReplayBuffer
 from rewardfree.errors import UserError
 from rewardfree.interfaces import Metrics, Spec
 from rewardfree.networks import Init, Net, apply, make_ensemble, make_net, member
-from rewardfree.normalise import Moments, identity, is_refresh, observation_moments, standardise
+from rewardfree.normalise import Moments, identity, refreshed, standardise
 
 COMBINE: dict[str, Callable[..., Array]] = {
     "min": jnp.min,
@@ -139,8 +139,7 @@ class ActorCritic:
 
     def refresh(self, agent: Agent, replay: ReplayBuffer) -> Agent:
         """Look at the data's moments again, if it is time."""
-        due = self.normalise and is_refresh(replay.episodes)
-        return agent._replace(seen=observation_moments(replay)) if due else agent
+        return agent._replace(seen=refreshed(agent.seen, replay)) if self.normalise else agent
 
     def mean_action(
         self, agent: Agent, actor: Net, observation: Float[Array, "B O"], skill: Float[Array, "B K"]
@@ -166,6 +165,13 @@ class ActorCritic:
         values = _values(agent.targets, agent, observation, skill, action)
         split = batch.action.shape[0] if here else 0
         return Values(values[:, :split], values[:, split:], next_action)
+
+    def mean_value(
+        self, agent: Agent, observation: Float[Array, "B O"], action: Float[Array, "B A"]
+    ) -> Float[Array, " B"]:
+        """The mean of the target critics at (s, a), of an agent without skills."""
+        nothing = jnp.zeros((*action.shape[:-1], 0))
+        return _values(agent.targets, agent, observation, nothing, action).mean(axis=0)
 
     def improve(
         self,

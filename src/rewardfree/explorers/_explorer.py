@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from rewardfree.data.replay import Batch, Replay, ReplayBuffer, sample
 from rewardfree.explorers._actor_critic import ActorCritic, Agent, Values
-from rewardfree.interfaces import Behaviour, Explorer, Metrics, Moment, Spec
+from rewardfree.interfaces import Behaviour, Explorer, Metrics, Moment, Spec, Value
 from rewardfree.policy import ActorPolicy
 
 HELD, NOISE, SKILL = 0, 1, 2
@@ -48,7 +48,7 @@ class ActorCriticExplorer(ActorCritic, Explorer):
     def init_model(self, spec: Spec, key: PRNGKeyArray) -> Any:
         return ()
 
-    def absorb_model(self, model: Any, replay: ReplayBuffer) -> Any:
+    def absorb_model(self, model: Any, replay: ReplayBuffer, value: Value) -> Any:
         return model
 
     def fit(self, model: Any, batch: Batch, key: PRNGKeyArray) -> tuple[Any, Metrics]:
@@ -90,7 +90,9 @@ class ActorCriticExplorer(ActorCritic, Explorer):
         return act
 
     def absorb(self, state: ExplorerState, replay: ReplayBuffer) -> ExplorerState:
-        return ExplorerState(self.refresh(state.agent, replay), self.absorb_model(state.model, replay))
+        agent = self.refresh(state.agent, replay)
+        value = jax.tree_util.Partial(self.mean_value, agent)  # type: ignore[no-untyped-call]
+        return ExplorerState(agent, self.absorb_model(state.model, replay, value))
 
     @partial(jax.jit, static_argnums=(0, 4), donate_argnums=1)
     def update(

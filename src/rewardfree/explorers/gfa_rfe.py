@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from rewardfree.data.replay import Batch, ReplayBuffer
 from rewardfree.explorers._actor_critic import Values, regression_weight
 from rewardfree.explorers._explorer import ActorCriticExplorer
-from rewardfree.interfaces import Metrics, Oracle, Spec
+from rewardfree.interfaces import Metrics, Oracle, Spec, Value
 from rewardfree.oracles.elliptical import Elliptical
 from rewardfree.oracles.q_ensemble import QEnsemble
 
@@ -39,7 +39,7 @@ class GfaRfe(ActorCriticExplorer):
     """
 
     oracle: Oracle = field(default_factory=Elliptical)
-    """The bonus oracle D: elliptical or q-ensemble."""
+    """The bonus oracle D: elliptical, q-ensemble, random-targets or random-returns."""
     intrinsic: float = 1.0
     """Scale of D in the intrinsic reward; 1 - gamma in the paper."""
     beta: float = 0.0
@@ -50,6 +50,8 @@ class GfaRfe(ActorCriticExplorer):
     """The intrinsic reward is (D - batch mean) / running std of D, times its scale."""
     weight_at: Literal["none", "here", "next"] = "none"
     """Where sigma in the regression weight 1 / sigma^2 is D: nowhere, at (s, a), or at (s', a')."""
+    weight_by: Literal["width", "sigma-bar"] = "width"
+    """Whether sigma in that weight is D, or the oracle's sigma_bar."""
     weight_floor: float = 0.1
     """Least sigma (the theory's alpha): 1 / 0 must not happen."""
     weight_ceiling: float | None = None
@@ -108,20 +110,22 @@ class GfaRfe(ActorCriticExplorer):
 
     @property
     def needs_values_here(self) -> bool:
-        return self.oracle.from_critics
+        return self.oracle.reads_critics or (self.weight_at == "here" and self.weight_by == "sigma-bar")
 
     def init_model(self, spec: Spec, key: PRNGKeyArray) -> GfaRfeModel:
         return GfaRfeModel(self.oracle.init(spec, key), jnp.float32(1.0))
 
-    def absorb_model(self, model: GfaRfeModel, replay: ReplayBuffer) -> GfaRfeModel:
-        return model._replace(oracle=self.oracle.absorb(model.oracle, replay))
+    def absorb_model(self, model: GfaRfeModel, replay: ReplayBuffer, value: Value) -> GfaRfeModel:
+        return model._replace(oracle=self.oracle.absorb(model.oracle, replay, value))
 
     def intrinsic_reward(
         self, model: GfaRfeModel, batch: Batch, values: Values
     ) -> tuple[GfaRfeModel, Float[Array, " B"], Metrics]:
         """r + b: the intrinsic reward and the bonus enter the target alike."""
+        oracle, fitted = self.oracle.fit(model.oracle, batch, values)
+        model = model._replace(oracle=oracle)
         bonus = self.oracle.width(model.oracle, batch.observation, batch.action, values.here)
-        metrics = {"bonus": bonus.mean(), "bonus_spread": bonus.std()}
+        metrics = {**fitted, "bonus": bonus.mean(), "bonus_spread": bonus.std()}
         reward = bonus
         if self.standardise:
             model = model._replace(variance=0.99 * model.variance + 0.01 * bonus.var())
@@ -130,7 +134,7 @@ class GfaRfe(ActorCriticExplorer):
         if self.reward_clip is not None:
             metrics["reward_clipped"] = jnp.mean(reward > self.reward_clip)
             reward = jnp.clip(reward, 0.0, self.reward_clip)
-        if self.oracle.from_critics:
+        if self.oracle.reads_critics:
             metrics["bonus_per_q"] = bonus.mean() / (jnp.abs(values.here).mean() + 1e-8)
         return model, reward + self.beta * bonus, metrics
 
@@ -139,8 +143,13 @@ class GfaRfe(ActorCriticExplorer):
         if self.weight_at == "none":
             return jnp.ones_like(batch.discount), {}
         if self.weight_at == "here":
-            sigma = self.oracle.width(model.oracle, batch.observation, batch.action, values.here)
+            observation, action, critics = batch.observation, batch.action, values.here
         else:
-            sigma = self.oracle.width(model.oracle, batch.next_observation, values.next_action, values.next)
+            observation, action, critics = batch.next_observation, values.next_action, values.next
+        width = self.oracle.width(model.oracle, observation, action, critics)
+        sigma = width
+        if self.weight_by == "sigma-bar":
+            sigma_bar = self.oracle.sigma_bar(lambda: width, lambda: critics.mean(axis=0))
+            sigma = jnp.broadcast_to(sigma_bar, width.shape)
         weight = regression_weight(sigma, self.weight_floor, self.weight_ceiling, self.weight_mean_one)
         return weight, {"weight_spread": weight.std() / weight.mean()}

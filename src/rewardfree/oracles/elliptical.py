@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from rewardfree.data.replay import Replay, ReplayBuffer, take
-from rewardfree.interfaces import Oracle, Spec
-from rewardfree.normalise import Moments, identity, is_refresh, observation_moments, standardise
+from rewardfree.interfaces import Oracle, Spec, Value
+from rewardfree.normalise import Moments, identity, is_refresh, observation_moments, point
+from rewardfree.oracles._sigma import SigmaBar
 
 BLOCK = 1000
 """Transitions whose features are added at once."""
@@ -33,14 +34,12 @@ class EllipticalState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Elliptical(Oracle):
+class Elliptical(SigmaBar, Oracle):
     """D(s, a) = sqrt(phi' Lambda^-1 phi), phi = sqrt(2/d) cos(W x + b), x = [normalised s, a].
 
-    Nothing is learned, so D is right as soon as an episode is in Lambda. With sigma_bar = max(gamma
-    sqrt(D), alpha) at the time a transition came, as in Algorithm 1; the defaults make that 1.
+    Nothing is learned, so D is right as soon as an episode is in Lambda. sigma_bar is that of the time a
+    transition came, as in Algorithm 1.
     """
-
-    from_critics: ClassVar[bool] = False
 
     features: int = 512
     """Number of random features d."""
@@ -48,10 +47,10 @@ class Elliptical(Oracle):
     """W ~ N(0, 1 / (length_scale^2 dim x)): larger is smoother."""
     ridge: float = 1.0
     """Lambda before any data is this times the identity."""
-    sigma_epistemic: float = 0.0
-    """gamma in sigma_bar = max(gamma sqrt(D), alpha); 0 leaves the data unweighted."""
-    sigma_floor: float = 1.0
-    """alpha in sigma_bar."""
+
+    @property
+    def reads_critics(self) -> bool:
+        return False
 
     def init(self, spec: Spec, key: PRNGKeyArray) -> EllipticalState:
         key_frequency, key_phase = jax.random.split(key)
@@ -75,7 +74,7 @@ class Elliptical(Oracle):
     def phi(
         self, state: EllipticalState, observation: Float[Array, "B O"], action: Float[Array, "B A"]
     ) -> Float[Array, "B d"]:
-        x = jnp.concatenate([standardise(state.seen, observation), action], axis=-1)
+        x = point(state.seen, observation, action)
         return (2 / self.features) ** 0.5 * jnp.cos(x @ state.frequency + state.phase)
 
     def width(
@@ -87,21 +86,24 @@ class Elliptical(Oracle):
     ) -> Float[Array, " B"]:
         return _norm(self.phi(state, observation, action), state.whiten)
 
-    def absorb(self, state: EllipticalState, replay: ReplayBuffer) -> EllipticalState:
+    def absorb(self, state: EllipticalState, replay: ReplayBuffer, value: Value) -> EllipticalState:
         """Add the new transitions; when the normalisation is refreshed, phi changes: add all anew."""
         if is_refresh(replay.episodes):
             state = state._replace(seen=observation_moments(replay), **self._empty())
-        return self._add(state, replay.replay)
+        return self._add(state, replay.replay, value)
 
     @partial(jax.jit, static_argnums=0)
-    def _add(self, state: EllipticalState, replay: Replay) -> EllipticalState:
+    def _add(self, state: EllipticalState, replay: Replay, value: Value) -> EllipticalState:
         """Lambda += sum phi phi' / sigma_bar^2 over the transitions that are not in it yet."""
 
         def add_block(block: Array, state: EllipticalState) -> EllipticalState:
             index = first + block * BLOCK + jnp.arange(BLOCK)
             batch = take(replay, index)
             phi = self.phi(state, batch.observation, batch.action)
-            weight = jnp.where(index < replay.size, 1.0, 0.0) / self._sigma_bar(phi, state.whiten) ** 2
+            sigma_bar = self.sigma_bar(
+                lambda: _norm(phi, state.whiten), lambda: value(batch.observation, batch.action)
+            )
+            weight = jnp.where(index < replay.size, 1.0, 0.0) / sigma_bar**2
             precision = state.precision + phi.T @ (weight[:, None] * phi)
             whiten = _inverse_factor(precision) if self.sigma_epistemic else state.whiten
             return state._replace(precision=precision, whiten=whiten)
@@ -109,11 +111,6 @@ class Elliptical(Oracle):
         first = state.absorbed
         state = jax.lax.fori_loop(0, -(-(replay.size - first) // BLOCK), add_block, state)
         return state._replace(whiten=_inverse_factor(state.precision), absorbed=replay.size)
-
-    def _sigma_bar(self, phi: Float[Array, "B d"], whiten: Float[Array, "d d"]) -> Array:
-        if not self.sigma_epistemic:
-            return jnp.float32(self.sigma_floor)
-        return jnp.maximum(self.sigma_epistemic * jnp.sqrt(_norm(phi, whiten)), self.sigma_floor)
 
 
 def _norm(phi: Float[Array, "B d"], whiten: Float[Array, "d d"]) -> Float[Array, " B"]:

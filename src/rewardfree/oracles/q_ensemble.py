@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from rewardfree.data.replay import ReplayBuffer
 from rewardfree.interfaces import Oracle, Spec
+from rewardfree.oracles._sigma import SigmaBar
 
 
 @dataclass(frozen=True)
-class QEnsemble(Oracle):
-    """D(s, a) = the unbiased standard deviation over the N target critics' values."""
+class QEnsemble(SigmaBar, Oracle):
+    """D(s, a) = the unbiased standard deviation over the N target critics' values.
 
-    from_critics: ClassVar[bool] = True
+    Its data is weighted where the critics are trained: see `weight_by` of gfa-rfe.
+    """
+
+    @property
+    def reads_critics(self) -> bool:
+        return True
 
     def init(self, spec: Spec, key: PRNGKeyArray) -> tuple[()]:
         return ()
-
-    def absorb(self, state: tuple[()], replay: ReplayBuffer) -> tuple[()]:
-        return state
 
     def width(
         self,
