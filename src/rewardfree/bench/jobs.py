@@ -144,7 +144,8 @@ class ExploreJob(Job):
             "coverage": coverage(data),
             "map": {"visits": counts.tolist(), "axes": [vars(axis) for axis in axes]},
             "tasks": {
-                task: {name: row[name] for name in ("mean", "max", "verdict")} for task, row in seen.items()
+                task: {name: row[name] for name in ("mean", "max", "windows", "verdict")}
+                for task, row in seen.items()
             },
             "intrinsic_reward": _curve(folder, "frames", "intrinsic_reward"),
         }

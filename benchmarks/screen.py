@@ -1,0 +1,135 @@
+"""Settings of GFA-RFE beside the baselines: python -m benchmarks.screen maze|walker --out runs/screen.
+
+The quick look of a search for settings: how many cells the data covers and how much of each task's reward
+it holds, both of which cost no planning; `--plan` plans the tasks too. The cells are those of the benchmark:
+content-addressed, resumable, two at a time. Results go to results/screen-STAGE.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import rewardfree as rf
+from rewardfree import registry
+from rewardfree.bench.executors import Local
+from rewardfree.bench.jobs import ExploreJob, Job, PlanJob
+from rewardfree.bench.run import Progress, collect, run
+from rewardfree.explorers._explorer import ActorCriticExplorer
+from rewardfree.interfaces import Explorer
+
+FAST = rf.GfaRfe()
+VARIANTS: dict[str, Explorer] = {
+    # the baselines, as published, and with what GFA-RFE's preset has: normalised, a larger step
+    "random": rf.Random(),
+    "rnd": rf.Rnd(),
+    "disagreement": rf.Disagreement(),
+    "apt": rf.Apt(),
+    # the bonus oracle
+    "fast": FAST,
+    "ls 1": replace(FAST, oracle=rf.Elliptical(length_scale=1.0)),
+    "ls 4": replace(FAST, oracle=rf.Elliptical(length_scale=4.0)),
+    "256 features": replace(FAST, oracle=rf.Elliptical(features=256)),
+    "1024 features": replace(FAST, oracle=rf.Elliptical(features=1024)),
+    "ridge 0.1": replace(FAST, oracle=rf.Elliptical(ridge=0.1)),
+    "random targets": replace(FAST, oracle=rf.RandomTargets()),
+    "random returns": replace(FAST, oracle=rf.RandomReturns()),
+    "random rewards, no horizon": replace(FAST, oracle=rf.RandomReturns(horizon=0.0)),
+    "q-ensemble": replace(FAST, oracle=rf.QEnsemble(), critics=5),
+    # the weights
+    "sigma bar": replace(FAST, oracle=rf.Elliptical(sigma_epistemic=1.0, sigma_floor=0.1)),
+    "weighted critics": replace(FAST, weight_at="here"),
+    # the rest of the update
+    "lr 3e-4": replace(FAST, learning_rate=3e-4),
+    "1 step": replace(FAST, nstep=1),
+    "no noise": replace(FAST, noise=0.05),
+    "more noise": replace(FAST, noise=0.4),
+    "held noise": replace(FAST, epsilon=0.25, epsilon_hold=20),
+    "raw bonus": replace(FAST, standardise=False),
+    "twin minimum": replace(FAST, bootstrap="min", actor_objective="min"),
+    "half the updates": replace(FAST, update_every=4),
+}
+
+
+def jobs(names: list[str], domain: str, size: Any, frames: int, seeds: int, updates: int | None) -> list[Job]:
+    """Explorations of every variant, and their plans if asked for."""
+    found: list[Job] = []
+    for seed in range(seeds):
+        for name in names:
+            config = rf.resize(VARIANTS[name], size)
+            if size == "tiny" and isinstance(config, ActorCriticExplorer):  # the maze's observations are tiny
+                config = replace(config, normalise=True, learning_rate=1e-3, chunk=50)
+            job = ExploreJob(name, domain, registry.to_json(config), size, frames, seed)
+            found.append(job)
+            if updates is not None:
+                planner = registry.to_json(rf.resize(rf.DdpgTwin(), size))
+                tasks = registry.load("domain", domain).tasks
+                found += [PlanJob(job, task, planner, updates) for task in tasks]
+    return found
+
+
+def main() -> None:
+    """Compute what is missing and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("stage", choices=("maze", "walker"))
+    parser.add_argument("--variants", default=",".join(VARIANTS), help="names, separated by commas")
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--frames", type=int, default=None)
+    parser.add_argument("--plan", action="store_true", help="plan every task too")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--out", type=Path, default=Path("runs/screen"))
+    args = parser.parse_args()
+    maze = args.stage == "maze"
+    domain, size = ("point_mass_maze", "tiny") if maze else ("walker", "compact")
+    frames = args.frames or (40_000 if maze else 50_000)
+    updates = (5_000 if maze else 20_000) if args.plan else None
+    asked = jobs(args.variants.split(","), domain, size, frames, args.seeds, updates)
+    progress = Progress(args.out, asked)
+    with Local(args.out, args.workers) as executor:
+        run(progress, executor, lambda progress: None)
+    cells = collect(args.out, asked)
+    for name, error in progress.failed.items():
+        print(f"{name} failed: {error}")
+    path = Path("results") / f"screen-{args.stage}.json"
+    known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    known |= {f"{row['variant']} {row['seed']} {row['frames']}": row for row in map(_row, grouped(cells))}
+    path.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
+    for row in sorted(known.values(), key=lambda row: -row["cells"]):
+        tasks = "  ".join(f"{task} {mean:.3f}" for task, mean in row["support"].items())
+        planned = "  ".join(f"{task} {value:.0f}" for task, value in row["returns"].items())
+        print(f"{row['variant']:28} {row['seed']} {row['frames']:7} {row['cells']:5}  {tasks}  | {planned}")
+
+
+def grouped(cells: list[dict[str, Any]]) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
+    """Each exploration with its plans."""
+    plans = [cell for cell in cells if cell["kind"] == "plan"]
+    return [
+        (cell, [plan for plan in plans if plan["config"]["explore"] == cell["config"]])
+        for cell in cells
+        if cell["kind"] == "explore"
+    ]
+
+
+def _row(pair: tuple[dict[str, Any], list[dict[str, Any]]]) -> dict[str, Any]:
+    cell, plans = pair
+    result = cell["result"]
+    returns = {plan["config"]["task"]: plan["result"]["mean"] for plan in plans}
+    return {
+        "variant": cell["label"],
+        "seed": cell["config"]["seed"],
+        "frames": result["frames"],
+        "cells": result["coverage"]["cells"],
+        "support": {task: row["mean"] for task, row in result["tasks"].items()},
+        "best_100": {task: row["windows"]["100"] for task, row in result["tasks"].items()},
+        "returns": returns,
+        "mean_return": statistics.fmean(returns.values()) if returns else None,
+        "seconds": result["seconds"],
+    }
+
+
+if __name__ == "__main__":
+    main()
