@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 import rewardfree as rf
-from rewardfree.bench.cli import duration, live_table
 from rewardfree.bench.estimate import seconds_left
 from rewardfree.bench.grid import Grid
 from rewardfree.bench.jobs import ExploreJob, PlanJob, from_record
+from rewardfree.bench.live import duration, live_table
 from rewardfree.bench.run import Progress
 from rewardfree.cli import main
 from rewardfree.data import files

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import tyro
 from rich.console import Console
-from rich.live import Live
 from rich.table import Table
 
-from rewardfree import durable
+from rewardfree import durable, machine
 from rewardfree.bench import estimate
 from rewardfree.bench.executors import Executor, Local, Ray
 from rewardfree.bench.grid import DOMAINS, EXPLORERS, PLANNERS, Grid
 from rewardfree.bench.jobs import Job
+from rewardfree.bench.live import LiveTable, duration
 from rewardfree.bench.report import report as write_report
 from rewardfree.bench.results import Results
 from rewardfree.bench.run import Progress, collect, run
@@ -91,7 +89,7 @@ def _table2(argv: Sequence[str]) -> None:
         ablation=args.ablation,
     )
     jobs = grid.jobs()
-    workers = _cores() if args.workers is None else args.workers
+    workers = machine.cores() if args.workers is None else args.workers
     if workers < 1:
         raise UserError(f"workers must be at least 1, not {workers}")
     progress = Progress(args.out, jobs)
@@ -105,7 +103,7 @@ def _table2(argv: Sequence[str]) -> None:
             Local(args.out, workers) if args.ray is None else Ray(args.out, args.ray, args.gpus)
         )
         try:
-            with executor, _display(args.json, workers) as display:
+            with executor, LiveTable(args.json, workers) as display:
                 run(progress, executor, display)
         except KeyboardInterrupt:
             done = f"{len(progress.done)} of {len(jobs)} cells are there"
@@ -157,10 +155,6 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
 
 
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def _describe(job: Job) -> str:
     if job.needs is None:
         return f"{job.kind} {job.config['domain']} with {job.label}, seed {job.config['seed']}"
@@ -190,60 +184,3 @@ def _dry_run(progress: Progress, workers: int, as_json: bool) -> None:
         f" {duration(total)} of one core, {duration(total / workers)} on {workers}"
     )
     show(found, as_json, text, table)
-
-
-class _display:  # noqa: N801
-    """A table that follows the grid."""
-
-    def __init__(self, quiet: bool, workers: int) -> None:
-        self._quiet, self._workers = quiet, workers
-        self._live = Live(console=Console(stderr=True), refresh_per_second=2)
-
-    def __enter__(self) -> Callable[[Progress], None]:
-        if not self._quiet:
-            self._live.start()
-        return self._show
-
-    def __exit__(self, *error: object) -> None:
-        if not self._quiet:
-            self._live.stop()
-
-    def _show(self, progress: Progress) -> None:
-        if not self._quiet:
-            self._live.update(live_table(progress, self._workers))
-
-
-def live_table(progress: Progress, workers: int) -> Table:
-    """Cells done, running and failed, for each explorer in each domain, and the time that is left."""
-    left = estimate.seconds_left(progress, workers)
-    time = "unknown yet" if left is None else f"about {duration(left)}"
-    counts = f"{len(progress.done)} of {len(progress.jobs)} cells done, {len(progress.running)} running"
-    caption = f"{counts}, {len(progress.failed)} failed; time left: {time}"
-    table = Table("domain", "data from", "explored", "planned", "running", "failed", caption=caption)
-    groups: dict[tuple[str, str], list[Job]] = {}
-    for job in progress.jobs:
-        domain = job.needs.domain if job.needs else job.config["domain"]
-        groups.setdefault((domain, job.label), []).append(job)
-    for (domain, label), jobs in groups.items():
-        shown: dict[str, Any] = {}
-        for kind in ("explore", "plan"):
-            mine = [job for job in jobs if job.kind == kind]
-            shown[kind] = f"{sum(job.key in progress.done for job in mine)} / {len(mine)}"
-        running = [
-            f"{'explore' if job.needs is None else job.config['task']} {job.progress(progress.root)[0]:.0%}"
-            for job in jobs
-            if job.key in progress.running
-        ]
-        failed = sum(job.key in progress.failed for job in jobs)
-        table.add_row(
-            domain, label, shown["explore"], shown["plan"], ", ".join(running), str(failed) if failed else ""
-        )
-    return table
-
-
-def duration(seconds: float) -> str:
-    """A time that a person can read."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d} min"

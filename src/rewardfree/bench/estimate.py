@@ -20,7 +20,6 @@ from rewardfree import pipeline, registry
 from rewardfree.bench.executors import ONE_THREAD, record
 from rewardfree.bench.jobs import ExploreJob, Job, PlanJob, from_record
 from rewardfree.bench.run import Progress
-from rewardfree.data import files
 from rewardfree.data.dataset import Recorder
 from rewardfree.data.replay import ReplayBuffer
 from rewardfree.errors import UserError
@@ -43,8 +42,7 @@ def seconds_left(progress: Progress, workers: int) -> float | None:
     left = 0.0
     for job in progress.jobs:
         if job.key in progress.done:
-            taken = files.read_json(job.cell(progress.root))["result"]["seconds"]
-            rates[sort_of(job)].append(taken / job.total)
+            rates[sort_of(job)].append(progress.done[job.key] / job.total)
     for job in progress.running.values():
         share, taken = job.progress(progress.root)
         if share:

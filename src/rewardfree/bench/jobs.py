@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import platform
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +14,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from rewardfree import pipeline, registry
+from rewardfree import machine, pipeline, registry
 from rewardfree.data import files
 from rewardfree.data.dataset import Dataset, versions
 from rewardfree.rewards.support import coverage, coverage_map, support
@@ -77,7 +75,7 @@ class Job(ABC):
             "config": self.config,
             "result": result,
             "versions": versions(),
-            "machine": machine(),
+            "machine": machine.described(),
             "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         }
         files.write_json(self.cell(root), record)
@@ -212,11 +210,6 @@ def from_record(record: Mapping[str, Any]) -> Job:
     if record["kind"] == "explore":
         return ExploreJob(label, **config)
     return PlanJob(ExploreJob(label, **config.pop("explore")), **config)
-
-
-def machine() -> dict[str, Any]:
-    """Where a cell was computed."""
-    return {"system": f"{platform.system()} {platform.machine()}", "cores": os.cpu_count()}
 
 
 def _curve(folder: Path, unit: str, name: str) -> list[list[float]]:

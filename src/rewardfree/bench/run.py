@@ -23,10 +23,18 @@ class Progress:
     running: dict[str, Job] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     """Errors by key."""
-    done: set[str] = field(default_factory=set)
+    done: dict[str, float] = field(default_factory=dict)
+    """Seconds by key."""
 
     def __post_init__(self) -> None:
-        self.done |= {job.key for job in self.jobs if job.cell(self.root).exists()}
+        for job in self.jobs:
+            if job.cell(self.root).exists():
+                self.note(job)
+
+    def note(self, job: Job) -> None:
+        """Its result is there."""
+        with files.parsing(job.cell(self.root)):
+            self.done[job.key] = float(files.read_json(job.cell(self.root))["result"]["seconds"])
 
     @property
     def waiting(self) -> list[Job]:
@@ -51,7 +59,7 @@ def run(progress: Progress, executor: Executor, show: Show) -> None:
             for job, error in executor.finished():
                 del progress.running[job.key]
                 if error is None:
-                    progress.done.add(job.key)
+                    progress.note(job)
                 else:
                     progress.failed[job.key] = error
     except KeyboardInterrupt:

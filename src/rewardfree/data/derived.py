@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -13,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
-from rewardfree import registry
+from rewardfree import machine, registry
 from rewardfree.data import files
 from rewardfree.errors import UserError
 from rewardfree.interfaces import Domain
@@ -79,11 +78,10 @@ class Derived:
             for shard in self._shards
             for i in range(0, len(shard["qpos"]), _CHUNK)
         ]
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        if self.rows <= _ALONE or cores == 1:
+        if self.rows <= _ALONE or machine.cores() == 1:
             yield from map(_work, chunks)
             return
-        with ProcessPoolExecutor(cores, mp_context=get_context("spawn")) as pool:
+        with ProcessPoolExecutor(machine.cores(), mp_context=get_context("spawn")) as pool:
             yield from pool.map(_work, chunks)
 
     def _path(self, name: str) -> Path:

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array
 from numpy.typing import DTypeLike
 
+from rewardfree import machine
 from rewardfree.errors import UserError
 
 GIGABYTE = 10**9
@@ -23,7 +24,7 @@ def exceeds(size: int, memory: float | None) -> bool:
         raise UserError(f"memory is a number of gigabytes, 0 or more, not {memory}")
     on_host = jax.default_backend() == "cpu"
     if memory is None:
-        return on_host and size > os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2
+        return on_host and size > machine.memory() / 2
     if size <= memory * GIGABYTE:
         return False
     if not on_host:  # its programs cannot read the host's files
