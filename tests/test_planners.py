@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from types import SimpleNamespace
+from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from conftest import SPEC
+from conftest import SPEC, make_episode
 
+from rewardfree.data.dataset import Dataset, DatasetWriter, LabelledDataset
 from rewardfree.data.replay import Batch, labelled_replay
 from rewardfree.errors import UserError
 from rewardfree.explorers._actor_critic import Agent, Values
@@ -76,6 +77,27 @@ def test_td3_delays_the_actor_and_all_targets() -> None:
         np.testing.assert_allclose(slow, 0.99 * old + 0.01 * new, atol=1e-6)
 
 
+def test_the_behaviour_term_pulls_towards_the_stored_action() -> None:
+    planner = dataclasses.replace(Td3(hidden=4), behaviour=0.5)
+    batch, q = make_batch(), jnp.array([1.0, -3.0, 2.0, 2.0, -4.0, 0.0])
+    action = jnp.zeros((6, 2))
+    by_hand = -np.mean(q) / np.mean(np.abs(q)) + 0.5 * np.mean(np.square(batch.action))
+    np.testing.assert_allclose(planner.actor_loss(q, action, batch), by_hand, rtol=1e-5)
+    np.testing.assert_allclose(Td3(hidden=4).actor_loss(q, action, batch), -np.mean(q), rtol=1e-5)
+    strong = dataclasses.replace(planner, behaviour=1e4, learning_rate=1e-2, actor_every=1)
+    agent = strong.init_agent(SPEC, KEY)
+
+    def away(agent: Agent) -> float:
+        mean = strong.mean_action(agent, agent.actor, batch.observation, batch.skill)
+        return float(jnp.square(mean - batch.action).mean())
+
+    before = away(agent)
+    for _ in range(100):
+        values = strong.target_values(agent, batch, KEY, here=False)
+        agent, _ = strong.improve(agent, batch, batch.reward, jnp.ones(6), values, KEY)
+    assert away(agent) < 0.2 * before
+
+
 def test_td3_bootstraps_at_a_smoothed_action_of_the_slow_actor() -> None:
     planner = dataclasses.replace(Td3(hidden=4), noise=0.0)
     agent, batch = planner.init_agent(SPEC, KEY), make_batch()
@@ -86,18 +108,19 @@ def test_td3_bootstraps_at_a_smoothed_action_of_the_slow_actor() -> None:
     assert 0 < np.abs(noisy - jnp.tanh(agent.actor(batch.next_observation))).max() <= 0.5
 
 
-def labelled() -> Any:
-    rng = np.random.default_rng(1)
-    arrays = {
-        "observation": rng.normal(size=(12, 3)).astype(np.float32),
-        "action": rng.uniform(-1, 1, (10, 2)).astype(np.float32),
-        "terminated": np.zeros(10, bool),
-    }
-    data = SimpleNamespace(lengths=np.array([5, 5]), array=arrays.__getitem__, spec=SPEC)
-    return SimpleNamespace(data=data, reward=rng.normal(size=10).astype(np.float32))
+@pytest.fixture
+def labelled(tmp_path: Path) -> LabelledDataset:
+    writer = DatasetWriter(tmp_path / "data", SPEC)
+    for seed in range(2):
+        writer.append(make_episode(5, seed))
+    writer.flush()
+    reward = np.random.default_rng(1).normal(size=10).astype(np.float32)
+    return LabelledDataset(Dataset.open(tmp_path), "known", reward)
 
 
-def test_weights_are_one_over_the_critics_variance_at_the_stored_transitions() -> None:
+def test_weights_are_one_over_the_critics_variance_at_the_stored_transitions(
+    labelled: LabelledDataset,
+) -> None:
     planner = DdpgEnsemble(hidden=4, critics=3, batch=8, weighted=True, weight_floor=0.05)
     agent = planner.init_agent(SPEC, KEY)
     seen: list[tuple[jax.Array, Values]] = []
@@ -110,15 +133,15 @@ def test_weights_are_one_over_the_critics_variance_at_the_stored_transitions() -
             return super().improve(agent, batch, reward, weight, values, key)
 
     spy = Spy(**{field.name: getattr(planner, field.name) for field in dataclasses.fields(planner)})
-    replay = labelled_replay(labelled(), planner.nstep, planner.gamma)
+    replay = labelled_replay(labelled, planner.nstep, planner.gamma)
     spy._one_update(replay, agent, KEY)
     ((weight, values),) = seen
     sigma = np.maximum(np.std(np.asarray(values.here), axis=0, ddof=1), 0.05)
     np.testing.assert_allclose(weight, sigma**-2 / np.mean(sigma**-2), rtol=1e-5)
     assert np.std(weight) > 0.01
     assert not same(
-        spy.fit(labelled(), 3, 0)._arrays,
-        dataclasses.replace(planner, weighted=False).fit(labelled(), 3, 0)._arrays,
+        spy.fit(labelled, 3, 0)._arrays,
+        dataclasses.replace(planner, weighted=False).fit(labelled, 3, 0)._arrays,
     )
 
 

@@ -111,6 +111,8 @@ class Local:
     def _error(self, job: Job, code: int) -> str | None:
         if code == 0:
             return None
+        if code < 0:
+            return f"its process was killed by signal {-code}"
         lines = (self._root / "logs" / f"{job.key}.txt").read_text(errors="replace").strip().splitlines()
         return lines[-1] if lines else f"its process ended with {code}"
 

@@ -238,15 +238,21 @@ class ActorCritic:
         """One Adam step up Q(s, pi(s)), differentiated with respect to the actor only."""
         combine = COMBINE[self.actor_objective]
 
-        def loss(actor: Net) -> Array:
-            action = self.mean_action(agent, actor, batch.observation, batch.skill)
-            action = self.noisy(action, key) if self.actor_noise else action
-            q = _values(agent.critics, agent, batch.observation, batch.skill, action)
-            return -jnp.mean(combine(q, axis=0))
+        def loss(actor: Net) -> tuple[Array, Array]:
+            mean = self.mean_action(agent, actor, batch.observation, batch.skill)
+            action = self.noisy(mean, key) if self.actor_noise else mean
+            q = combine(_values(agent.critics, agent, batch.observation, batch.skill, action), axis=0)
+            return self.actor_loss(q, mean, batch), q.mean()
 
-        value, gradient = jax.value_and_grad(loss)(agent.actor)
+        (_, objective), gradient = jax.value_and_grad(loss, has_aux=True)(agent.actor)
         step, state = optax.adam(self.learning_rate).update(gradient, agent.actor_optimiser)
-        return optax.apply_updates(agent.actor, step), state, -value
+        return optax.apply_updates(agent.actor, step), state, objective
+
+    def actor_loss(
+        self, q: Float[Array, " B"], action: Float[Array, "B A"], batch: Batch
+    ) -> Float[Array, ""]:
+        """What the actor's step descends, from Q(s, pi(s)) and pi(s) without noise."""
+        return -jnp.mean(q)
 
     def _average(self, agent: Agent, turn: Array) -> Net:
         """targets <- (1 - tau) targets + tau critics."""

@@ -8,11 +8,11 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from rewardfree.data import files
 from rewardfree.data.dataset import LabelledDataset
-from rewardfree.data.replay import Replay, labelled_replay, sample
+from rewardfree.data.replay import Batch, Replay, labelled_replay, sample
 from rewardfree.durable import Checkpoint, Checkpoints
 from rewardfree.errors import UserError
 from rewardfree.explorers._actor_critic import ActorCritic, Agent, regression_weight
@@ -34,6 +34,9 @@ class DdpgFamily(ActorCritic, Planner):
     """Algorithm 1's weighted regression: 1 / sigma^2, with sigma the critics' spread at (s, a), mean 1."""
     weight_floor: float = 1e-3
     """Least sigma (the theory's alpha)."""
+
+    behaviour: float = 0.0
+    """Weight of |pi(s) - a|^2 in the actor's loss, with Q scaled to size 1, as in TD3+BC; 0 leaves it out."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -74,6 +77,16 @@ class DdpgFamily(ActorCritic, Planner):
     def _updates(self, agent: Agent, replay: Replay, keys: PRNGKeyArray) -> tuple[Agent, Metrics]:
         agent, metrics = jax.lax.scan(partial(self._one_update, replay), agent, keys)
         return agent, jax.tree.map(jnp.mean, metrics)
+
+    def actor_loss(
+        self, q: Float[Array, " B"], action: Float[Array, "B A"], batch: Batch
+    ) -> Float[Array, ""]:
+        """-Q, or -Q / mean |Q| + behaviour * mean |pi(s) - a|^2, which keeps to what the data did."""
+        if not self.behaviour:
+            return super().actor_loss(q, action, batch)
+        scale = jax.lax.stop_gradient(jnp.abs(q).mean())
+        away = jnp.square(action - batch.action).mean()
+        return -jnp.mean(q) / scale + self.behaviour * away
 
     def _one_update(self, replay: Replay, agent: Agent, key: PRNGKeyArray) -> tuple[Agent, Metrics]:
         key_sample, key_next, key_actor = jax.random.split(key, 3)
