@@ -38,7 +38,7 @@ VARIANTS: dict[str, Explorer] = {
     "ridge 0.1": replace(FAST, oracle=rf.Elliptical(ridge=0.1)),
     "random targets": replace(FAST, oracle=rf.RandomTargets()),
     "random returns": replace(FAST, oracle=rf.RandomReturns()),
-    "random rewards, no horizon": replace(FAST, oracle=rf.RandomReturns(horizon=0.0)),
+    "random rewards": replace(FAST, oracle=rf.RandomReturns(horizon=0.0)),
     "q-ensemble": replace(FAST, oracle=rf.QEnsemble(), critics=5),
     # the weights
     "sigma bar": replace(FAST, oracle=rf.Elliptical(sigma_epistemic=1.0, sigma_floor=0.1)),
