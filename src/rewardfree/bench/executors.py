@@ -131,10 +131,11 @@ class Ray:
 
     def __enter__(self) -> Self:
         surroundings = SHARED_GPU if self._gpus else ONE_THREAD
-        self._quiet = contextlib.redirect_stdout(sys.stderr)  # where Ray tells of nodes that died
+        self._open = contextlib.ExitStack()
         try:
             _refuse_silence(self._address)
-            self._quiet.__enter__()
+            # Ray tells of nodes that died on the standard output, which is for results
+            self._open.enter_context(contextlib.redirect_stdout(sys.stderr))
             self._ray.init(
                 address=self._address,
                 log_to_driver=False,
@@ -142,6 +143,7 @@ class Ray:
                 runtime_env={"env_vars": surroundings},
             )
         except (OSError, ValueError) as error:
+            self._open.close()
             raise UserError(
                 f"there is no Ray cluster at '{self._address}': start one with `ray start --head`"
             ) from error
@@ -152,7 +154,7 @@ class Ray:
         for task in self._running:
             self._ray.cancel(task, force=True)
         self._ray.shutdown()
-        self._quiet.__exit__(None, None, None)
+        self._open.close()
 
     @property
     def free(self) -> bool:
