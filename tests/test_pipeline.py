@@ -38,6 +38,7 @@ def test_a_run_writes_down_what_made_it(small_run: rf.Dataset) -> None:
         "length_scale": 2.0,
         "ridge": 1.0,
         "sigma_epistemic": 0.0,
+        "sigma_aleatoric": 0.0,
         "sigma_floor": 1.0,
     }
     assert {"rewardfree", "mujoco", "dm_control", "jax"} <= set(record["versions"])

@@ -364,6 +364,10 @@ COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
 }
 
 
+RESUMED = ("explore", "plan")
+"""Commands that go on with --resume; a benchmark goes on by itself."""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command. 0 on success, 2 with one line on a user's mistake."""
     argv = sys.argv[1:] if argv is None else argv
@@ -376,7 +380,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise unknown("command", argv[0], COMMANDS)
         COMMANDS[argv[0]](argv[1:])
     except StoppedError as stopped:
-        again = shlex.join([*argv, *([] if "--resume" in argv else ["--resume"])])
+        resume = ["--resume"] if argv[0] in RESUMED and "--resume" not in argv else []
+        again = shlex.join([*argv, *resume])
         print(f"rewardfree: {stopped}: rewardfree {again}", file=sys.stderr)
         return 130
     except UserError as error:

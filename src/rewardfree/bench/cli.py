@@ -102,12 +102,8 @@ def _table2(argv: Sequence[str]) -> None:
         executor: Executor = (
             Local(args.out, workers) if args.ray is None else Ray(args.out, args.ray, args.gpus)
         )
-        try:
-            with executor, LiveTable(args.json, workers) as display:
-                run(progress, executor, display)
-        except KeyboardInterrupt:
-            done = f"{len(progress.done)} of {len(jobs)} cells are there"
-            raise durable.StoppedError(f"stopped; {done}, and the same command goes on") from None
+        with executor, LiveTable(args.json, workers) as display:
+            run(progress, executor, display)
         files.write_json(args.out / "results.json", {"command": command, "cells": collect(args.out, jobs)})
     for job in jobs:
         if job.key in progress.failed:

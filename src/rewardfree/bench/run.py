@@ -10,6 +10,7 @@ from typing import Any
 from rewardfree.bench.executors import Executor
 from rewardfree.bench.jobs import Job
 from rewardfree.data import files
+from rewardfree.durable import Interrupts, StoppedError
 
 Show = Callable[["Progress"], None]
 
@@ -46,9 +47,16 @@ class Progress:
 
 
 def run(progress: Progress, executor: Executor, show: Show) -> None:
-    """Compute what is missing. A cell that fails is written down and does not stop the others."""
-    try:
+    """Compute what is missing. A cell that fails is written down and does not stop the others.
+
+    Raises StoppedError after Ctrl-C, once every cell has stopped where it can be resumed.
+    """
+    with Interrupts() as interrupts:
         while (waiting := progress.waiting) or progress.running:
+            if interrupts.asked:
+                executor.stop()
+                done = f"{len(progress.done)} of {len(progress.jobs)} cells are there"
+                raise StoppedError(f"stopped; {done}, and the same command goes on")
             for job in waiting:
                 if job.needs is not None and job.needs.key in progress.failed:
                     progress.failed[job.key] = f"the exploration it needs failed ({job.needs.key})"
@@ -62,9 +70,6 @@ def run(progress: Progress, executor: Executor, show: Show) -> None:
                     progress.note(job)
                 else:
                     progress.failed[job.key] = error
-    except KeyboardInterrupt:
-        executor.stop()
-        raise
     show(progress)
 
 

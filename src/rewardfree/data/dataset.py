@@ -212,7 +212,8 @@ class Dataset:
 
     def values(self, name: str) -> np.ndarray:
         """A named quantity over all transitions, as a reward sees it."""
-        return np.concatenate([shard[name] for shard in self.shards])
+        parts = [shard[name] for shard in self.shards]
+        return np.concatenate(parts) if parts else np.zeros(0, np.float32)
 
     def _derive(self, start: int, rows: int, name: str) -> np.ndarray:
         return self.derived[name][start : start + rows]
