@@ -145,7 +145,9 @@ class ExploreJob(Job):
                 task: {name: row[name] for name in ("mean", "max", "windows", "verdict")}
                 for task, row in seen.items()
             },
-            "intrinsic_reward": _curve(folder, "frames", "intrinsic_reward"),
+            # GFA-RFE may centre its reward: D itself is what can be followed
+            "intrinsic_reward": _curve(folder, "frames", "bonus")
+            or _curve(folder, "frames", "intrinsic_reward"),
         }
 
 

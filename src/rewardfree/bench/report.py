@@ -224,7 +224,11 @@ def _exploration(results: Results, domain: str) -> str:
     ]
     if curves:
         intrinsic = picture(plots.own_curves(curves, colour, "frames"), f"Intrinsic reward, {domain}")
-        parts.append(captioned(intrinsic, "Intrinsic reward: each explorer's own, not comparable."))
+        parts.append(
+            captioned(
+                intrinsic, "Intrinsic reward (of GFA-RFE the bonus D): each explorer's own, not comparable."
+            )
+        )
     return section(f"Exploration: {domain}", *parts)
 
 
