@@ -302,6 +302,45 @@ def test_a_learner_that_diverges_stops_the_run(tmp_path: Path, monkeypatch: pyte
     assert rf.Dataset.open(tmp_path / "run").frames == 1000  # the noise was not stored
 
 
+EXPLODING = '''
+from dataclasses import dataclass
+import jax.numpy as jnp
+from rewardfree import ActorCriticExplorer
+
+@dataclass(frozen=True)
+class Exploding(ActorCriticExplorer):
+    """Pays nothing at first, and then beyond all bounds."""
+
+    def init_model(self, spec, key):
+        return jnp.int32(0)
+
+    def intrinsic_reward(self, model, batch, values):
+        return model + 1, jnp.where(model > 1700, 1e12, 0.0) + 0 * batch.discount, {}
+'''
+
+
+@pytest.mark.usefixtures("small_shards")
+def test_an_exploding_critic_is_named_with_the_last_good_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "explorers").mkdir()
+    (tmp_path / "explorers" / "exploding.py").write_text(EXPLODING)
+    monkeypatch.setenv("REWARDFREE_PLUGINS", str(tmp_path))
+    explorer = rf.registry.load("explorer", "exploding")(hidden=8, batch=16, seed_frames=1000, chunk=100)
+    with pytest.raises(
+        rf.UserError, match=r"diverged at frame 5000: \w+ is .*e\+\d+; the last good checkpoint is at 4000"
+    ):
+        rf.explore("point_mass_maze", explorer, frames=9000, seed=0, out=tmp_path / "run")
+    record = files.read_json(tmp_path / "run" / "run.json")
+    assert (record["status"], record["frames"]) == ("failed", 4000)
+    assert rf.Dataset.open(tmp_path / "run").frames == 4000
+
+
+def test_a_plan_that_explodes_stops(small_run: rf.Dataset, tmp_path: Path) -> None:
+    with pytest.raises(rf.UserError, match=r"diverged at update 250: \w+ is .*; there is no checkpoint"):
+        rf.plan(small_run, "1e12 * vx", rf.DdpgTwin(hidden=8, batch=16), updates=500, out=tmp_path / "plan")
+
+
 def test_ctrl_c_on_the_command_line_says_how_to_go_on(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "rewardfree", "explore", "point_mass_maze", "--explorer", "random"]
     command += ["--frames", "400000", "--out", str(tmp_path / "run")]

@@ -97,8 +97,9 @@ def _table2(argv: Sequence[str]) -> None:
         _dry_run(progress, workers, args.json)
         return
     command = shlex.join(["rewardfree", "bench", "table2", *argv])
-    files.write_json(args.out / "grid.json", {"command": command})
+    args.out.mkdir(parents=True, exist_ok=True)
     with durable.locked(args.out):
+        files.write_json(args.out / "grid.json", {"command": command})
         executor: Executor = (
             Local(args.out, workers) if args.ray is None else Ray(args.out, args.ray, args.gpus)
         )
