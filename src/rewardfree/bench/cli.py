@@ -16,7 +16,6 @@ from rewardfree import durable, machine
 from rewardfree.bench import estimate
 from rewardfree.bench.executors import Executor, Local, Ray
 from rewardfree.bench.grid import DOMAINS, EXPLORERS, PLANNERS, Grid
-from rewardfree.bench.jobs import Job
 from rewardfree.bench.live import LiveTable, duration
 from rewardfree.bench.report import report as write_report
 from rewardfree.bench.results import Results
@@ -108,7 +107,7 @@ def _table2(argv: Sequence[str]) -> None:
         files.write_json(args.out / "results.json", {"command": command, "cells": collect(args.out, jobs)})
     for job in jobs:
         if job.key in progress.failed:
-            print(f"rewardfree: {_describe(job)} failed: {progress.failed[job.key]}", file=sys.stderr)
+            print(f"rewardfree: {job} failed: {progress.failed[job.key]}", file=sys.stderr)
     found = {
         "out": str(args.out),
         "cells": len(jobs),
@@ -152,18 +151,10 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
 
 
-def _describe(job: Job) -> str:
-    if job.needs is None:
-        return f"{job.kind} {job.config['domain']} with {job.label}, seed {job.config['seed']}"
-    return f"{job.kind} {job.config['task']} from {job.label}, seed {job.needs.seed}"
-
-
 def _dry_run(progress: Progress, workers: int, as_json: bool) -> None:
     console = Console(stderr=True)
     missing = progress.waiting
-    seconds = estimate.trial(
-        missing, lambda job: console.print(f"[dim]trying: {_describe(job)}", highlight=False)
-    )
+    seconds = estimate.trial(missing, lambda job: console.print(f"[dim]trying: {job}", highlight=False))
     table = Table("what", "domain", "by", "cells", "each", "all", title="cells to compute")
     rows = estimate.table(missing, seconds)
     for kind, domain, by, count, each in rows:
@@ -172,7 +163,7 @@ def _dry_run(progress: Progress, workers: int, as_json: bool) -> None:
     found = {
         "cells": len(progress.jobs),
         "done": len(progress.done),
-        "jobs": [{"key": job.key, "what": _describe(job), "seconds": seconds[job.key]} for job in missing],
+        "jobs": [{"key": job.key, "what": str(job), "seconds": seconds[job.key]} for job in missing],
         "seconds": total,
         "workers": workers,
     }

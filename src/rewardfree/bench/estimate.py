@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import statistics
 import subprocess
 import sys
@@ -17,7 +16,7 @@ import jax
 import numpy as np
 
 from rewardfree import pipeline, registry
-from rewardfree.bench.executors import ONE_THREAD, record
+from rewardfree.bench.executors import one_thread
 from rewardfree.bench.jobs import ExploreJob, Job, PlanJob, from_record
 from rewardfree.bench.run import Progress
 from rewardfree.data.dataset import Recorder
@@ -65,8 +64,8 @@ def trial(jobs: Iterable[Job], heard: Callable[[Job], None]) -> dict[str, float]
         heard(job)
         tried = subprocess.run(
             [sys.executable, "-m", "rewardfree.bench.estimate"],
-            input=json.dumps(record(job)),
-            env={**os.environ, **ONE_THREAD},
+            input=json.dumps(job.record),
+            env=one_thread(),
             capture_output=True,
             text=True,
             check=False,
@@ -121,9 +120,7 @@ def table(jobs: Sequence[Job], seconds: dict[str, float]) -> list[tuple[str, str
     """Cells by what they do: kind, domain, by what, how many, and seconds of one."""
     rows: dict[tuple[str, str, str], list[float]] = defaultdict(list)
     for job in jobs:
-        domain = job.domain if isinstance(job, ExploreJob) else job.needs.domain if job.needs else ""
-        by = job.label if isinstance(job, ExploreJob) else str(getattr(job, "planner", {}).get("name"))
-        rows[job.kind, domain, by].append(seconds[job.key])
+        rows[job.kind, job.domain, job.by].append(seconds[job.key])
     return [(*key, len(taken), statistics.fmean(taken)) for key, taken in rows.items()]
 
 

@@ -49,9 +49,10 @@ class Executor(Protocol):
         """Have every cell stop where it can be resumed, and wait for that."""
 
 
-def record(job: Job) -> dict[str, Any]:
-    """What a worker must be told."""
-    return {"kind": job.kind, "label": job.label, "config": job.config}
+def one_thread() -> dict[str, str]:
+    """The surroundings of a process that shares this machine with others."""
+    flags = f"{os.environ.get('XLA_FLAGS', '')} {ONE_THREAD['XLA_FLAGS']}".strip()
+    return {**os.environ, **ONE_THREAD, "XLA_FLAGS": flags}
 
 
 class Local:
@@ -76,17 +77,16 @@ class Local:
     def start(self, job: Job) -> None:
         log = self._root / "logs" / f"{job.key}.txt"
         log.parent.mkdir(parents=True, exist_ok=True)
-        flags = f"{os.environ.get('XLA_FLAGS', '')} {ONE_THREAD['XLA_FLAGS']}".strip()
         with log.open("wb") as errors:
             process = subprocess.Popen(
                 [sys.executable, "-m", "rewardfree.bench.worker", str(self._root)],
                 stdin=subprocess.PIPE,
                 stderr=errors,
-                env={**os.environ, **ONE_THREAD, "XLA_FLAGS": flags},
+                env=one_thread(),
                 start_new_session=True,  # Ctrl-C is passed on by `stop`, once
             )
         assert process.stdin is not None
-        process.stdin.write(json.dumps(record(job)).encode() + b"\n")
+        process.stdin.write(json.dumps(job.record).encode() + b"\n")
         process.stdin.flush()  # and left open: a worker whose pipe closes has lost its grid, and ends
         self._running.append((job, process))
 
@@ -161,7 +161,7 @@ class Ray:
         return True  # Ray holds back what there is no room for
 
     def start(self, job: Job) -> None:
-        self._running[self._task.remote(str(self._root), record(job))] = job
+        self._running[self._task.remote(str(self._root), job.record)] = job
 
     def finished(self) -> list[tuple[Job, str | None]]:
         ended, _ = self._ray.wait(list(self._running), timeout=0.5) if self._running else ([], [])

@@ -36,6 +36,9 @@ class Job(ABC):
     """What its log counts."""
     label: str
     """What the explorer is called in tables: NAME or NAME:PRESET. Not part of the config."""
+    domain: str
+    by: str
+    """What does the work: the explorer's label, or the planner's name."""
     total: int
     """Units of work."""
     needs: ExploreJob | None
@@ -56,6 +59,11 @@ class Job(ABC):
         text = json.dumps({"kind": self.kind, **self.config}, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
+    @property
+    def record(self) -> dict[str, Any]:
+        """What `from_record` makes the job of again."""
+        return {"kind": self.kind, "label": self.label, "config": self.config}
+
     def folder(self, root: Path) -> Path:
         """Where its run or plan lies."""
         return root / self.kind / self.key
@@ -70,9 +78,7 @@ class Job(ABC):
             return
         result = self.compute(root)
         record = {
-            "kind": self.kind,
-            "label": self.label,
-            "config": self.config,
+            **self.record,
             "result": result,
             "versions": versions(),
             "machine": machine.described(),
@@ -117,8 +123,15 @@ class ExploreJob(Job):
         }
 
     @property
+    def by(self) -> str:  # type: ignore[override]
+        return self.label
+
+    @property
     def total(self) -> int:  # type: ignore[override]
         return self.frames
+
+    def __str__(self) -> str:
+        return f"explore {self.domain} with {self.label}, seed {self.seed}"
 
     def compute(self, root: Path) -> dict[str, Any]:
         """The data set stays in its folder; the result is what tables and plots need of it."""
@@ -167,6 +180,17 @@ class PlanJob(Job):
     @property
     def label(self) -> str:  # type: ignore[override]
         return self.needs.label
+
+    @property
+    def domain(self) -> str:  # type: ignore[override]
+        return self.needs.domain
+
+    @property
+    def by(self) -> str:  # type: ignore[override]
+        return str(self.planner["name"])
+
+    def __str__(self) -> str:
+        return f"plan {self.task} from {self.label}, seed {self.needs.seed}"
 
     @property
     def total(self) -> int:  # type: ignore[override]

@@ -43,8 +43,7 @@ def live_table(progress: Progress, workers: int) -> Table:
     table = Table("domain", "data from", "explored", "planned", "running", "failed", caption=caption)
     groups: dict[tuple[str, str], list[Job]] = {}
     for job in progress.jobs:
-        domain = job.needs.domain if job.needs else job.config["domain"]
-        groups.setdefault((domain, job.label), []).append(job)
+        groups.setdefault((job.domain, job.label), []).append(job)
     for (domain, label), jobs in groups.items():
         explored, planned = (
             f"{sum(job.key in progress.done for job in jobs if job.kind == kind)}"

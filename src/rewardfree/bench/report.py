@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from rewardfree.bench import plots, published
 from rewardfree.bench.results import FULL_SCORE, Plans, Results, mean_and_std
@@ -149,11 +150,7 @@ def _planning_steps(results: Results, plans: Plans, domain: str) -> str:
         }
     figure = plots.curves(panels, plots.colours(results.every_label), "planning updates", "return")
     caption = "Mean over seeds and their range; 3 episodes at each point, 10 at the last."
-    return section(
-        f"{domain}: return against planning steps",
-        captioned(picture(figure, f"Planning curves, {domain}"), caption),
-        level=3,
-    )
+    return _drawn(f"{domain}: return against planning steps", figure, caption)
 
 
 def _prefixes(results: Results, domain: str) -> str:
@@ -170,11 +167,11 @@ def _prefixes(results: Results, domain: str) -> str:
         panels[task][label].append(sorted(points))
     figure = plots.curves(panels, plots.colours(results.every_label), "exploration episodes", "return")
     caption = "Prefixes of the same data sets: nothing was explored anew."
-    return section(
-        f"{domain}: return against exploration episodes",
-        captioned(picture(figure, f"Prefixes of the data, {domain}"), caption),
-        level=3,
-    )
+    return _drawn(f"{domain}: return against exploration episodes", figure, caption)
+
+
+def _drawn(title: str, figure: Figure, caption: str) -> str:
+    return section(title, captioned(picture(figure, title), caption), level=3)
 
 
 def _confound(results: Results) -> str:
