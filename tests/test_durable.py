@@ -117,7 +117,7 @@ def test_only_the_same_run_is_resumed(small_run: rf.Dataset, tmp_path: Path) -> 
 def test_a_plan_that_is_stopped_and_resumed_is_the_same_plan(
     small_run: rf.Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    planner = rf.DdpgTwin(hidden=8, batch=16)
+    planner = rf.DdpgTwin(hidden=8, batch=16, average=0.1)
 
     def plan(out: Path, resume: bool = False) -> rf.Plan:
         return rf.plan(small_run, "reach_top_left", planner, updates=6000, out=out, resume=resume)

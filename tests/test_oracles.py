@@ -16,6 +16,7 @@ from rewardfree.explorers._actor_critic import Values
 from rewardfree.interfaces import Oracle
 from rewardfree.normalise import point
 from rewardfree.oracles.elliptical import Elliptical, EllipticalState
+from rewardfree.oracles.elliptical_inverse import EllipticalInverse
 from rewardfree.oracles.q_ensemble import QEnsemble
 from rewardfree.oracles.random_returns import RandomReturns
 from rewardfree.oracles.random_targets import RandomTargets
@@ -173,3 +174,44 @@ def test_random_returns_are_the_returns_of_the_rewards() -> None:
     x = point(state.seen, s, a)
     for net in state.nets.nets:
         np.testing.assert_allclose(net(x), state.rewards(x) / 0.5, rtol=1e-2, atol=1e-2)
+
+
+def test_an_inverse_model_sees_what_actions_change() -> None:
+    """The first entry of s moves with the action, the others are noise: h ends up moving with the first."""
+    oracle = EllipticalInverse(features=12, embedding=2, net_width=32)
+    rng = np.random.default_rng(0)
+    s = rng.standard_normal((256, 3)).astype(np.float32)
+    a = rng.uniform(-1, 1, (256, 2)).astype(np.float32)
+    after = np.concatenate([s[:, :1] + a[:, :1], rng.standard_normal((256, 2))], axis=1).astype(np.float32)
+    zeros = jnp.zeros(256)
+    batch = Batch(*map(jnp.asarray, (s, a)), zeros, zeros, jnp.asarray(after), jnp.zeros((256, 0)))
+    values = Values(jnp.zeros((2, 256)), jnp.zeros((2, 256)), batch.action)
+    state = oracle.init(SPEC, KEY)
+    step = jax.jit(oracle.fit)
+    errors = []
+    for _ in range(600):
+        state, metrics = step(state, batch, values)
+        errors.append(float(metrics["inverse_error"]))
+    assert errors[-1] < 0.6 * errors[0]  # the second action leaves no trace: its variance stays
+    slope = jax.jacobian(state.lens.model.nets.trunk)(jnp.zeros(3))  # (embedding, O)
+    assert (jnp.linalg.norm(slope, axis=0)[0] > 2 * jnp.linalg.norm(slope, axis=0)[1:]).all()
+
+
+def test_lambda_knows_the_trunk_of_the_last_refresh() -> None:
+    """Between refreshes the trunk learns and D stays; at a refresh all data is looked at anew with it."""
+    oracle = EllipticalInverse(features=12, embedding=4, net_width=8)
+    state, buffer = absorbed(oracle, 4), buffer_of(4)
+    batch = take(buffer.replay, jnp.arange(10))
+    values = Values(jnp.ones((2, 10)), jnp.ones((2, 10)), batch.action)
+    s, a = np.asarray(batch.observation), np.asarray(batch.action)
+    learned, _ = oracle.fit(state, batch, values)
+    np.testing.assert_array_equal(width(oracle, learned, s, a), width(oracle, state, s, a))
+    buffer.append(make_episode(5, 4))
+    fifth = oracle.absorb(learned, buffer, VALUE)  # 5 is not a refresh, 6 is
+    np.testing.assert_array_equal(fifth.lens.trunk.layers[0][0], state.lens.trunk.layers[0][0])
+    buffer.append(make_episode(5, 5))
+    sixth = oracle.absorb(fifth, buffer, VALUE)
+    np.testing.assert_array_equal(sixth.lens.trunk.layers[0][0], learned.lens.model.nets.trunk.layers[0][0])
+    every = take(buffer.replay, jnp.arange(30))
+    phi = np.asarray(oracle.phi(sixth, every.observation, every.action), np.float64)
+    np.testing.assert_allclose(sixth.precision, np.eye(12) + phi.T @ phi, rtol=1e-4, atol=1e-5)

@@ -145,6 +145,20 @@ def test_weights_are_one_over_the_critics_variance_at_the_stored_transitions(
     )
 
 
+def test_an_averaged_policy_is_the_mean_of_the_actors(labelled: LabelledDataset) -> None:
+    """Over the whole plan: of the actors after 1, 2, 3, 4 updates, which shorter plans end with."""
+    planner = DdpgTwin(hidden=4, batch=8, learning_rate=0.1)
+    ends = [planner.fit(labelled, updates, 0).arrays for updates in (1, 2, 3, 4)]
+    whole = dataclasses.replace(planner, average=1.0).fit(labelled, 4, 0).arrays
+    for name, mean in whole.items():
+        np.testing.assert_allclose(mean, np.mean([end[name] for end in ends], axis=0), rtol=1e-4, atol=1e-6)
+    assert not same(whole, ends[-1])
+    half = dataclasses.replace(planner, average=0.5).fit(labelled, 4, 0).arrays
+    weights = np.array([0.125, 0.125, 0.25, 0.5])  # means move by 1, 1/2, then by 1 / (0.5 * 4)
+    by_hand = sum(weight * end["actor.w1"] for weight, end in zip(weights, ends, strict=True))
+    np.testing.assert_allclose(half["actor.w1"], by_hand, rtol=1e-4, atol=1e-6)
+
+
 def test_weights_need_several_critics() -> None:
     with pytest.raises(UserError, match="critics of at least 2"):
         Ddpg(weighted=True)

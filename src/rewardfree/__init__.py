@@ -14,6 +14,7 @@ from rewardfree.explorers.random import Random
 from rewardfree.explorers.rnd import Rnd
 from rewardfree.explorers.smm import Smm
 from rewardfree.oracles.elliptical import Elliptical
+from rewardfree.oracles.elliptical_inverse import EllipticalInverse
 from rewardfree.oracles.q_ensemble import QEnsemble
 from rewardfree.oracles.random_returns import RandomReturns
 from rewardfree.oracles.random_targets import RandomTargets
@@ -37,6 +38,7 @@ __all__ = [
     "Diayn",
     "Disagreement",
     "Elliptical",
+    "EllipticalInverse",
     "Evaluation",
     "GfaRfe",
     "Icm",

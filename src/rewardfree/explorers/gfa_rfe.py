@@ -39,7 +39,7 @@ class GfaRfe(ActorCriticExplorer):
     """
 
     oracle: Oracle = field(default_factory=Elliptical)
-    """The bonus oracle D: elliptical, q-ensemble, random-targets or random-returns."""
+    """The bonus oracle D: elliptical, elliptical-inverse, q-ensemble, random-targets or random-returns."""
     intrinsic: float = 1.0
     """Scale of D in the intrinsic reward; 1 - gamma in the paper."""
     beta: float = 0.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -31,6 +31,8 @@ class EllipticalState(NamedTuple):
     """C^-1 of Lambda = C C', so that phi' Lambda^-1 phi = norm(C^-1 phi)^2."""
     absorbed: Int[Array, ""]
     """Transitions that are in Lambda."""
+    lens: Any
+    """What else the features are features of; nothing unless it is learned."""
 
 
 @dataclass(frozen=True)
@@ -54,14 +56,25 @@ class Elliptical(SigmaBar, Oracle):
 
     def init(self, spec: Spec, key: PRNGKeyArray) -> EllipticalState:
         key_frequency, key_phase = jax.random.split(key)
-        size, d = spec.observation + spec.action, self.features
+        size, d = self.seen_of(spec) + spec.action, self.features
         spread = 1.0 / (self.length_scale * size**0.5)
         return EllipticalState(
             frequency=spread * jax.random.normal(key_frequency, (size, d)),
             phase=jax.random.uniform(key_phase, (d,), maxval=2 * jnp.pi),
             seen=identity(spec.observation),
+            lens=(),
             **self._empty(),
         )
+
+    def seen_of(self, spec: Spec) -> int:
+        """Numbers that x holds of a state."""
+        return spec.observation
+
+    def x(
+        self, state: EllipticalState, observation: Float[Array, "B O"], action: Float[Array, "B A"]
+    ) -> Float[Array, "B x"]:
+        """What the features are features of."""
+        return point(state.seen, observation, action)
 
     def _empty(self) -> dict[str, Array]:
         identity = jnp.eye(self.features)
@@ -74,8 +87,8 @@ class Elliptical(SigmaBar, Oracle):
     def phi(
         self, state: EllipticalState, observation: Float[Array, "B O"], action: Float[Array, "B A"]
     ) -> Float[Array, "B d"]:
-        x = point(state.seen, observation, action)
-        return (2 / self.features) ** 0.5 * jnp.cos(x @ state.frequency + state.phase)
+        turn = self.x(state, observation, action) @ state.frequency + state.phase
+        return (2 / self.features) ** 0.5 * jnp.cos(turn)
 
     def width(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +18,7 @@ from rewardfree.durable import Checkpoint, Checkpoints
 from rewardfree.errors import UserError
 from rewardfree.explorers._actor_critic import ActorCritic, Agent, regression_weight
 from rewardfree.interfaces import Metrics, Planner, Report
+from rewardfree.networks import Net
 from rewardfree.normalise import moments_of
 from rewardfree.policy import ActorPolicy
 
@@ -24,6 +26,13 @@ CHUNK = 250
 """Updates in one compiled call."""
 CHECKPOINT_EVERY = 2500
 """Updates from one checkpoint to the next: several chunks."""
+
+
+class Learned(NamedTuple):
+    """The actor-critic, and the average of its actor, if it is asked for."""
+
+    agent: Agent
+    average: Net | None
 
 
 @dataclass(frozen=True)
@@ -37,6 +46,8 @@ class DdpgFamily(ActorCritic, Planner):
 
     behaviour: float = 0.0
     """Weight of |pi(s) - a|^2 in the actor's loss, with Q scaled to size 1, as in TD3+BC; 0 leaves it out."""
+    average: float = 0.0
+    """The policy is the actor averaged over about this share of the updates; 0: the last actor."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -56,27 +67,43 @@ class DdpgFamily(ActorCritic, Planner):
         agent = self.init_agent(data.data.spec, jax.random.PRNGKey(seed))
         if self.normalise:
             agent = agent._replace(seen=moments_of(replay.observation, len(replay.observation)))
+        learned = Learned(agent, jax.tree.map(jnp.copy, agent.actor) if self.average else None)
+        rate = 1 / max(1.0, self.average * updates)
         keys = np.random.default_rng([seed, 1]).integers(0, 2**32, (updates, 2), np.uint32)
         first = 0
         if since is not None:
-            agent, first = files.fill_tree(agent, since.arrays), since.done
+            learned, first = files.fill_tree(learned, since.arrays), since.done
         for done in range(first, updates, CHUNK):
             chunk = keys[done : done + CHUNK]
-            agent, metrics = self._updates(agent, replay, chunk)
-            report(done + len(chunk), metrics, partial(self._policy, agent))
+            learned, metrics = self._updates(learned, replay, chunk, rate)
+            report(done + len(chunk), metrics, partial(self._policy, learned))
             if checkpoints is not None and (done + CHUNK) % CHECKPOINT_EVERY == 0:
                 reports = {"reports": done // CHUNK + 1}
-                checkpoints.write(Checkpoint(done + CHUNK, files.tree_arrays(agent), reports))
-        return self._policy(agent)
+                checkpoints.write(Checkpoint(done + CHUNK, files.tree_arrays(learned), reports))
+        return self._policy(learned)
 
     @staticmethod
-    def _policy(agent: Agent) -> ActorPolicy:
-        return ActorPolicy(agent.actor, agent.seen, agent.critics)
+    def _policy(learned: Learned) -> ActorPolicy:
+        agent = learned.agent
+        actor = agent.actor if learned.average is None else learned.average
+        return ActorPolicy(actor, agent.seen, agent.critics)
 
     @partial(jax.jit, static_argnums=0, donate_argnums=1)
-    def _updates(self, agent: Agent, replay: Replay, keys: PRNGKeyArray) -> tuple[Agent, Metrics]:
-        agent, metrics = jax.lax.scan(partial(self._one_update, replay), agent, keys)
-        return agent, jax.tree.map(jnp.mean, metrics)
+    def _updates(
+        self, learned: Learned, replay: Replay, keys: PRNGKeyArray, rate: float
+    ) -> tuple[Learned, Metrics]:
+        """One update per key; the average moves by 1 / t at first and by the rate later."""
+
+        def step(learned: Learned, key: PRNGKeyArray) -> tuple[Learned, Metrics]:
+            agent, metrics = self._one_update(replay, learned.agent, key)
+            moved = jnp.maximum(rate, 1 / agent.step)
+            average = learned.average and jax.tree.map(
+                lambda mean, new: mean + moved * (new - mean), learned.average, agent.actor
+            )
+            return Learned(agent, average), metrics
+
+        learned, metrics = jax.lax.scan(step, learned, keys)
+        return learned, jax.tree.map(jnp.mean, metrics)
 
     def actor_loss(
         self, q: Float[Array, " B"], action: Float[Array, "B A"], batch: Batch
