@@ -2,8 +2,9 @@
 
 Prints, in one run, the machine's rate at a 1024^3 matrix product, and for every preset of GFA-RFE at
 `paper` and `compact`: the FLOPs one update needs, its time, and the share of the matrix product's rate that
-it reaches. Then the same for every other explorer at `compact`, with the FLOPs that its update does, what
-sampling costs, and what exploring costs beyond its updates.
+it reaches. Then the same for every other explorer and every planner at `compact`, with the FLOPs that its
+update does, what sampling costs, what exploring costs beyond its updates, and whether four tasks planned in
+one program are faster than one after the other.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +30,11 @@ import rewardfree as rf
 from rewardfree import registry
 from rewardfree.data.dataset import Recorder
 from rewardfree.data.replay import ReplayBuffer, sample
+from rewardfree.explorers._actor_critic import Agent
 from rewardfree.explorers._explorer import ActorCriticExplorer
 from rewardfree.interfaces import Domain, Spec
 from rewardfree.pipeline import make_domain
+from rewardfree.planners._ddpg import DdpgFamily
 from rewardfree.sizes import SizeName
 
 DOMAIN = "walker"
@@ -56,11 +60,9 @@ def needed_flops(explorer: rf.GfaRfe, spec: Spec) -> float:
     return targets + trained + policy + oracle
 
 
-def counted_flops(explorer: ActorCriticExplorer, buffer: ReplayBuffer, spec: Spec) -> float:
+def counted_flops(update: Callable[..., Any], *inputs: Any) -> float:
     """Multiplications and additions in the matrix products of one update as it is traced."""
-    state = explorer.init(spec, jax.random.PRNGKey(0))
-    traced = jax.make_jaxpr(explorer._one_update)(buffer.replay, state, jax.random.PRNGKey(0))
-    return _products(traced.jaxpr)
+    return _products(jax.make_jaxpr(update)(*inputs).jaxpr)
 
 
 def _products(jaxpr: Any) -> float:
@@ -116,27 +118,88 @@ def collected(simulator: Domain, episodes: int, skills: int = 0) -> ReplayBuffer
 def measure_update(
     explorer: ActorCriticExplorer, updates: int, buffer: ReplayBuffer, spec: Spec
 ) -> dict[str, float]:
-    """Time per update, and the matrix product's in turns with it: the machine's speed wanders."""
+    """One update of an explorer, beside the machine's rate."""
     state = explorer.absorb(explorer.init(spec, jax.random.PRNGKey(0)), buffer)
-    product = gemm()
+    if isinstance(explorer, rf.GfaRfe):
+        flops = needed_flops(explorer, spec)
+    else:
+        flops = counted_flops(explorer._one_update, buffer.replay, state, jax.random.PRNGKey(0))
 
     def update() -> Any:
         nonlocal state
         state, _ = explorer.update(state, buffer.replay, jax.random.PRNGKey(1), updates)
         return state
 
+    return measure(update, updates, flops)
+
+
+def measure_plan(planner: DdpgFamily, updates: int, buffer: ReplayBuffer, spec: Spec) -> dict[str, float]:
+    """One update of a planner, beside the machine's rate."""
+    learned = planner.init(spec, 0)
+    flops = counted_flops(planner._one_update, buffer.replay, learned.agent, jax.random.PRNGKey(0))
+    keys = jax.random.split(jax.random.PRNGKey(1), updates)
+
+    def update() -> Any:
+        nonlocal learned
+        learned, _ = planner._updates(learned, buffer.replay, keys, 0.1)
+        return learned
+
+    return measure(update, updates, flops)
+
+
+def measure(update: Callable[[], Any], updates: int, flops: float) -> dict[str, float]:
+    """Time per update, and the matrix product's in turns with it: the machine's speed wanders."""
+    product = gemm()
     compiling = seconds(update)
     pairs = [(seconds(update) / updates, 10 * 2 * 1024**3 / seconds(product)) for _ in range(ROUNDS)]
-    if isinstance(explorer, rf.GfaRfe):
-        flops = needed_flops(explorer, spec)
-    else:
-        flops = counted_flops(explorer, buffer, spec)
     return {
         "gflop": flops / 1e9,
         "ms": 1e3 * statistics.median(time for time, _ in pairs),
         "gemm_gflops": statistics.median(rate for _, rate in pairs) / 1e9,
         "fraction": statistics.median(flops / time / rate for time, rate in pairs),
         "first_call_s": compiling,
+    }
+
+
+def measure_together(
+    planner: DdpgFamily, updates: int, buffer: ReplayBuffer, spec: Spec, tasks: int = 4
+) -> dict[str, float]:
+    """Time of tasks planned one after the other, over that of all in one program, in turns.
+
+    In one program they share the minibatch, and their networks are batched products (`batched`) or stand
+    one below the other (`looped`).
+    """
+    agents = [planner.init(spec, seed).agent for seed in range(tasks)]
+    keys = jax.random.split(jax.random.PRNGKey(1), updates)
+    step = partial(planner._one_update, buffer.replay)
+
+    @jax.jit
+    def alone(agent: Agent) -> Agent:
+        return jax.lax.scan(lambda agent, key: (step(agent, key)[0], None), agent, keys)[0]
+
+    @jax.jit
+    def looped(agents: list[Agent]) -> list[Agent]:
+        return jax.lax.scan(
+            lambda agents, key: ([step(agent, key)[0] for agent in agents], None), agents, keys
+        )[0]
+
+    @jax.jit
+    def batched(agents: Agent) -> Agent:
+        every: Callable[..., Agent] = jax.vmap(lambda agent, key: step(agent, key)[0], in_axes=(0, None))
+        return jax.lax.scan(lambda agents, key: (every(agents, key), None), agents, keys)[0]
+
+    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *agents)
+    calls: dict[str, Callable[[], Any]] = {
+        "alone": lambda: [alone(agent) for agent in agents],
+        "looped": lambda: looped(agents),
+        "batched": lambda: batched(stacked),
+    }
+    for call in calls.values():
+        _await(call())
+    rounds = [{name: seconds(call) for name, call in calls.items()} for _ in range(ROUNDS)]
+    return {
+        name: statistics.median(times["alone"] / times[name] for times in rounds)
+        for name in ("looped", "batched")
     }
 
 
@@ -198,23 +261,35 @@ def main() -> None:
         f" {'share of GEMM':>14}"
     )
 
-    def measure(size: SizeName, name: str, explorer: ActorCriticExplorer, buffer: ReplayBuffer) -> None:
-        row = measure_update(rf.resize(explorer, size), UPDATES[size], buffer, simulator.spec)
+    def add(size: SizeName, name: str, row: dict[str, float]) -> None:
         found[f"{size}/{name}"] = row
         print(
             f"{size:8} {name:12} {row['gflop']:7.2f} {row['ms']:10.2f} {row['gemm_gflops']:13.0f}"
             f" {row['fraction']:14.2f}"
         )
 
-    for size in UPDATES:
+    for size, updates in UPDATES.items():
         for preset, explorer in rf.GfaRfe.presets().items():
-            measure(size, preset, explorer, buffer)
+            sized = rf.resize(explorer, size)
+            add(size, preset, measure_update(sized, updates, buffer, simulator.spec))
         found[f"{size}/sampling_ms"] = measure_sampling(buffer, rf.SIZES[size].batch)
         print(f"{size:8} sampling     {found[f'{size}/sampling_ms']:26.3f} ms a minibatch")
     for name in registry.names("explorer"):
         explorer = registry.load("explorer", name)()
         if isinstance(explorer, ActorCriticExplorer) and not isinstance(explorer, rf.GfaRfe):
-            measure("compact", name, explorer, collected(simulator, 4, explorer.skills))
+            sized, data = rf.resize(explorer, "compact"), collected(simulator, 4, explorer.skills)
+            add("compact", name, measure_update(sized, UPDATES["compact"], data, simulator.spec))
+    for name in registry.names("planner"):
+        planner = rf.resize(registry.load("planner", name)(), "compact")
+        if isinstance(planner, DdpgFamily):
+            add("compact", name, measure_plan(planner, UPDATES["compact"], buffer, simulator.spec))
+    shared = rf.resize(rf.DdpgTwin(), "compact")
+    row = found["four tasks in one program"] = measure_together(shared, 20, buffer, simulator.spec)
+    print(
+        "four tasks one after the other take"
+        f" {row['looped']:.2f} x the time of one program that loops over them,"
+        f" {row['batched']:.2f} x that of one with batched products"
+    )
     for preset, explorer in rf.GfaRfe.presets().items():
         row = found[f"exploration/{preset}"] = measure_exploration(rf.resize(explorer, "compact"))
         print(

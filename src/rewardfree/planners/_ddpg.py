@@ -17,7 +17,7 @@ from rewardfree.data.replay import Batch, Replay, labelled_replay, sample
 from rewardfree.durable import Checkpoint, Checkpoints
 from rewardfree.errors import UserError
 from rewardfree.explorers._actor_critic import ActorCritic, Agent, regression_weight
-from rewardfree.interfaces import Metrics, Planner, Report
+from rewardfree.interfaces import Metrics, Planner, Report, Spec
 from rewardfree.networks import Net
 from rewardfree.normalise import moments_of
 from rewardfree.policy import ActorPolicy
@@ -64,10 +64,10 @@ class DdpgFamily(ActorCritic, Planner):
         since: Checkpoint | None = None,
     ) -> ActorPolicy:
         replay = labelled_replay(data, self.nstep, self.gamma)
-        agent = self.init_agent(data.data.spec, jax.random.PRNGKey(seed))
+        learned = self.init(data.data.spec, seed)
         if self.normalise:
-            agent = agent._replace(seen=moments_of(replay.observation, len(replay.observation)))
-        learned = Learned(agent, jax.tree.map(jnp.copy, agent.actor) if self.average else None)
+            seen = moments_of(replay.observation, len(replay.observation))
+            learned = learned._replace(agent=learned.agent._replace(seen=seen))
         rate = 1 / max(1.0, self.average * updates)
         keys = np.random.default_rng([seed, 1]).integers(0, 2**32, (updates, 2), np.uint32)
         first = 0
@@ -81,6 +81,11 @@ class DdpgFamily(ActorCritic, Planner):
                 reports = {"reports": done // CHUNK + 1}
                 checkpoints.write(Checkpoint(done + CHUNK, files.tree_arrays(learned), reports))
         return self._policy(learned)
+
+    def init(self, spec: Spec, seed: int) -> Learned:
+        """What is learned, before the first update."""
+        agent = self.init_agent(spec, jax.random.PRNGKey(seed))
+        return Learned(agent, jax.tree.map(jnp.copy, agent.actor) if self.average else None)
 
     @staticmethod
     def _policy(learned: Learned) -> ActorPolicy:
