@@ -31,22 +31,24 @@ from rewardfree.rewards.resolve import resolve
 
 PLAIN = replace(rf.DdpgTwin(), behaviour=0.0, average=0.0, learning_rate=3e-4, nstep=3)
 NEAR = replace(PLAIN, behaviour=0.1)
-SLOW: dict[str, Any] = {"target_actor": True, "actor_every": 2, "actor_noise": False}
 UPDATES = 10_000
 VARIANTS: dict[str, tuple[DdpgFamily, int]] = {
     "plain": (PLAIN, UPDATES),
     "lr 1e-3": (replace(PLAIN, learning_rate=1e-3), UPDATES),
     "1 step": (replace(PLAIN, nstep=1), UPDATES),
     "5 heads": (replace(PLAIN, critics=5), UPDATES // 2 + 1000),
-    "slow actor": (replace(PLAIN, **SLOW), 14_000),
-    "behaviour 0.03": (replace(PLAIN, behaviour=0.03), UPDATES),
     "behaviour 0.1": (NEAR, UPDATES),
     "behaviour 0.4": (replace(PLAIN, behaviour=0.4), UPDATES),
-    "behaviour 0.1, 5 steps": (replace(NEAR, nstep=5), UPDATES),
-    "behaviour 0.1, 10 steps": (replace(NEAR, nstep=10), UPDATES),
+    "behaviour 0.1, separate critics": (replace(NEAR, share="nothing"), UPDATES),
     "behaviour 0.1, lr 1e-3": (replace(NEAR, learning_rate=1e-3), UPDATES),
-    "behaviour 0.1, batch 128": (replace(NEAR, batch=128), 2 * UPDATES),
-    "behaviour 0.1, slow actor": (replace(NEAR, **SLOW), 14_000),
+    "behaviour 0.1, lr 1e-3, 5 steps": (replace(NEAR, learning_rate=1e-3, nstep=5), UPDATES),
+    "behaviour 0.1, lr 1e-3, gamma 0.98": (replace(NEAR, learning_rate=1e-3, gamma=0.98), UPDATES),
+    "behaviour 0.1, lr 1e-3, batch 128": (replace(NEAR, learning_rate=1e-3, batch=128), 2 * UPDATES),
+    "behaviour 0.05, lr 1e-3": (replace(NEAR, learning_rate=1e-3, behaviour=0.05), UPDATES),
+    "slow actor": (
+        replace(NEAR, learning_rate=1e-3, target_actor=True, actor_every=2, actor_noise=False),
+        13_000,
+    ),
 }
 """Settings, and updates that take about as long as the first one's."""
 PARTS, LOOKS = 10, (6, 8, 9, 10)
@@ -54,11 +56,12 @@ PARTS, LOOKS = 10, (6, 8, 9, 10)
 EPISODES = 4
 
 
-def compute(run: str, name: str, task: str, seed: int) -> dict[str, Any]:
+def compute(run: str, episodes: int | None, name: str, task: str, seed: int) -> dict[str, Any]:
     """One plan, and the returns of its last and its averaged actor on the way."""
     planner, updates = VARIANTS[name]
     planner = replace(planner, average=1 / PARTS)
-    data = pipeline.label(run, task)
+    opened = rf.Dataset.open(run)
+    data = pipeline.label(opened if episodes is None else opened.first(episodes), task)
     replay = labelled_replay(data, planner.nstep, planner.gamma)
     learned = planner.init(data.data.spec, seed)
     if planner.normalise:
@@ -87,6 +90,7 @@ def main() -> None:
     parser.add_argument("runs", nargs="+", help="folders of explorations of one domain")
     parser.add_argument("--variants", default=";".join(VARIANTS), help="names, separated by ;")
     parser.add_argument("--tasks", default="", help="all by default")
+    parser.add_argument("--episodes", type=int, help="of the data, the first so many; all by default")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=2)
     args = parser.parse_args()
@@ -95,19 +99,28 @@ def main() -> None:
     tasks = args.tasks.split(",") if args.tasks else list(registry.load("domain", domain).tasks)
     path = Path("results") / f"planners-{domain}.json"
     known: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    label = {run: files.read_json(Path(run) / "run.json")["explorer"]["name"] for run in args.runs}
     os.environ.update(ONE_THREAD)  # of the processes that are started
     with ProcessPoolExecutor(args.workers, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
-        wanted = [(run, name, task, args.seed) for name in names for run in args.runs for task in tasks]
-        keys = {job: f"{job[1]} | {label[job[0]]} | {job[2]} | {job[3]}" for job in wanted}
-        futures = {pool.submit(compute, *job): job for job in wanted if keys[job] not in known}
+        wanted = [(run, name, task) for name in names for run in args.runs for task in tasks]
+        keys = {job: _key(args, *job) for job in wanted}
+        futures = {
+            pool.submit(compute, run, args.episodes, name, task, args.seed): key
+            for (run, name, task), key in keys.items()
+            if key not in known
+        }
         for future in as_completed(futures):
-            known[keys[futures[future]]] = future.result()
+            known[futures[future]] = future.result()
             path.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
     for key in keys.values():
         row = known[key]
         means = "  ".join(f"{column} {statistics.fmean(row[column]):4.0f}" for column in ("last", "averaged"))
-        print(f"{key:50} {means}  {row['ms']:.1f} ms an update")
+        print(f"{key:80} {means}  {row['ms']:.1f} ms an update")
+
+
+def _key(args: argparse.Namespace, run: str, name: str, task: str) -> str:
+    explorer = files.read_json(Path(run) / "run.json")["explorer"]["name"]
+    episodes = "all" if args.episodes is None else args.episodes
+    return f"{name} | {explorer} {Path(run).name} | {episodes} | {task} | {args.seed}"
 
 
 if __name__ == "__main__":

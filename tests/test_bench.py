@@ -59,6 +59,8 @@ def test_the_paper_grid_is_the_papers() -> None:
     shared = [job for job in planned if job.planner["name"] == "ddpg-twin"]
     confound = [job for job in planned if job.planner["name"] == "ddpg-ensemble"]
     assert len(shared) == 11 * 8 * 8
+    assert {job.planner["learning_rate"] for job in shared} == {1e-4}
+    assert {job.planner["behaviour"] for job in shared} == {0.0}
     assert {job.label for job in confound} == {"gfa-rfe", "gfa-rfe:paper", "gfa-rfe:released"}
     assert len({job.key for job in jobs}) == len(jobs)
 
@@ -224,6 +226,7 @@ def test_the_live_table_counts_and_estimates(tmp_path: Path) -> None:
         (("table2", "--tasks", "fly"), "unknown task 'fly'"),
         (("table2", "--seeds", "0"), "seeds must be at least 1, not 0"),
         (("table2", "--frames", "0"), "frames must be at least 1, not 0"),
+        (("table2", "--planners", "ddpg-twin,ddpg-twin:paper"), "in a grid in one preset only"),
         (("table2", "--workers", "0"), "workers must be at least 1, not 0"),
     ],
 )

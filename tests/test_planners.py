@@ -147,7 +147,7 @@ def test_weights_are_one_over_the_critics_variance_at_the_stored_transitions(
 
 def test_an_averaged_policy_is_the_mean_of_the_actors(labelled: LabelledDataset) -> None:
     """Over the whole plan: of the actors after 1, 2, 3, 4 updates, which shorter plans end with."""
-    planner = DdpgTwin(hidden=4, batch=8, learning_rate=0.1)
+    planner = DdpgTwin(hidden=4, batch=8, learning_rate=0.1, average=0.0)
     ends = [planner.fit(labelled, updates, 0).arrays for updates in (1, 2, 3, 4)]
     whole = dataclasses.replace(planner, average=1.0).fit(labelled, 4, 0).arrays
     for name, mean in whole.items():
@@ -172,3 +172,10 @@ def test_the_family_is_told_apart_by_its_settings() -> None:
     assert settings(DdpgTwin()) == (2, "min", "min", 1)
     assert settings(DdpgEnsemble()) == (10, "own", "mean", 1)
     assert settings(Td3()) == (2, "min", "min", 2)
+
+
+def test_the_papers_preset_has_the_settings_of_its_tables() -> None:
+    paper = DdpgTwin.presets()["paper"]
+    assert (paper.learning_rate, paper.nstep, paper.gamma, paper.tau) == (1e-4, 3, 0.99, 0.01)
+    assert (paper.normalise, paper.behaviour, paper.average) == (False, 0.0, 0.0)
+    assert DdpgTwin() == next(iter(DdpgTwin.presets().values()))

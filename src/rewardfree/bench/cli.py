@@ -15,7 +15,7 @@ from rich.table import Table
 from rewardfree import durable, machine
 from rewardfree.bench import estimate
 from rewardfree.bench.executors import Executor, Local, Ray
-from rewardfree.bench.grid import DOMAINS, EXPLORERS, PLANNERS, Grid
+from rewardfree.bench.grid import DOMAINS, EXPLORERS, Grid
 from rewardfree.bench.live import LiveTable, duration
 from rewardfree.bench.report import report as write_report
 from rewardfree.bench.results import Results
@@ -44,8 +44,9 @@ class Table2Args:
     """Domains."""
     tasks: str = ""
     """Tasks; all of each domain by default."""
-    planners: str = ",".join(PLANNERS)
-    """Planners: the first plans all data, any further one GFA-RFE's only, to show what the planner does."""
+    planners: str = ""
+    """Planners, each as NAME or NAME:PRESET; ddpg-twin,ddpg-ensemble by default, ddpg-twin:paper at `paper`.
+    The first plans all data, any further one GFA-RFE's only, to show what the planner does."""
     ablation: bool = False
     """Also plan from the first quarter, half and three quarters of the episodes, for the paper's four."""
     out: Path = Path("runs/table2")

@@ -28,7 +28,11 @@ EXPLORERS = (
 )
 """The columns of Table 2, GFA-RFE in its three presets, and uniformly random actions."""
 DOMAINS = ("walker", "quadruped")
-PLANNERS = ("ddpg-twin", "ddpg-ensemble")
+PLANNERS: dict[SizeName, tuple[str, ...]] = {
+    "paper": ("ddpg-twin:paper", "ddpg-ensemble"),
+    "compact": ("ddpg-twin", "ddpg-ensemble"),
+    "tiny": ("ddpg-twin", "ddpg-ensemble"),
+}
 SEEDS: dict[SizeName, int] = {"paper": 8, "compact": 3, "tiny": 2}
 ABLATED = ("gfa-rfe", "rnd", "disagreement", "apt")
 """Explorers whose prefixes are planned from, as in the paper."""
@@ -45,8 +49,9 @@ class Grid:
     domains: tuple[str, ...] = DOMAINS
     tasks: tuple[str, ...] = ()
     """Of these only; all tasks of each domain if there are none."""
-    planners: tuple[str, ...] = PLANNERS
-    """The first plans every explorer's data, any further one GFA-RFE's: the planner is a confound."""
+    planners: tuple[str, ...] = ()
+    """Those of the size if there are none. The first plans every explorer's data, any further one GFA-RFE's:
+    the planner is a confound."""
     seeds: int | None = None
     frames: int | None = None
     updates: int | None = None
@@ -65,7 +70,9 @@ class Grid:
         if seeds < 1:
             raise UserError(f"seeds must be at least 1, not {seeds}")
         explorers = {name: self._config("explorer", name) for name in self.explorers}
-        planners = [self._config("planner", name) for name in self.planners]
+        planners = [self._config("planner", name) for name in self.planners or PLANNERS[self.size]]
+        if len({planner["name"] for planner in planners}) < len(planners):
+            raise UserError("a planner can be in a grid in one preset only: results go by its name")
         found: list[Job] = []
         for seed, domain in itertools.product(range(seeds), self.domains):
             runs = [

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from rewardfree.planners._ddpg import DdpgFamily
 
@@ -11,5 +12,13 @@ from rewardfree.planners._ddpg import DdpgFamily
 class DdpgTwin(DdpgFamily):
     """DDPG with two critic heads on one trunk, of which the smaller counts: the default."""
 
-    learning_rate: float = 3e-4
+    learning_rate: float = 1e-3
     normalise: bool = True
+    behaviour: float = 0.1
+    average: float = 0.1
+
+    @classmethod
+    def presets(cls) -> Mapping[str, DdpgTwin]:
+        """fast: the default. paper: the settings of the paper's tables."""
+        paper = replace(cls(), learning_rate=1e-4, normalise=False, behaviour=0.0, average=0.0)
+        return {"fast": cls(), "paper": paper}
