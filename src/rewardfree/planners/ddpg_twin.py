@@ -12,6 +12,7 @@ from rewardfree.planners._ddpg import DdpgFamily
 class DdpgTwin(DdpgFamily):
     """DDPG with two critic heads on one trunk, of which the smaller counts: the default."""
 
+    nstep: int = 5
     learning_rate: float = 1e-3
     normalise: bool = True
     behaviour: float = 0.1
@@ -20,5 +21,5 @@ class DdpgTwin(DdpgFamily):
     @classmethod
     def presets(cls) -> Mapping[str, DdpgTwin]:
         """fast: the default. paper: the settings of the paper's tables."""
-        paper = replace(cls(), learning_rate=1e-4, normalise=False, behaviour=0.0, average=0.0)
+        paper = replace(cls(), nstep=3, learning_rate=1e-4, normalise=False, behaviour=0.0, average=0.0)
         return {"fast": cls(), "paper": paper}
