@@ -44,8 +44,6 @@ PLANNER = DdpgTwin(
     batch=256,  # few transitions are at a goal: a smaller batch often has none
     critic_init="kaiming",
     actor_init="kaiming",
-    learning_rate=1e-3,
-    nstep=5,
     tau=0.02,
 )
 EPISODES = 5
