@@ -42,6 +42,10 @@ VARIANTS: dict[str, tuple[DdpgFamily, int]] = {
     "behaviour 0.1, separate critics": (replace(NEAR, share="nothing"), UPDATES),
     "behaviour 0.1, lr 1e-3": (replace(NEAR, learning_rate=1e-3), UPDATES),
     "behaviour 0.1, lr 1e-3, 5 steps": (replace(NEAR, learning_rate=1e-3, nstep=5), UPDATES),
+    "behaviour 0.03, lr 1e-3, 5 steps": (
+        replace(NEAR, behaviour=0.03, learning_rate=1e-3, nstep=5),
+        UPDATES,
+    ),
     "behaviour 0.1, lr 1e-3, 5 steps, tau 0.03": (
         replace(NEAR, learning_rate=1e-3, nstep=5, tau=0.03),
         UPDATES,
