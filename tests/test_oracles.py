@@ -184,7 +184,7 @@ def test_an_inverse_model_sees_what_actions_change() -> None:
     a = rng.uniform(-1, 1, (256, 2)).astype(np.float32)
     after = np.concatenate([s[:, :1] + a[:, :1], rng.standard_normal((256, 2))], axis=1).astype(np.float32)
     zeros = jnp.zeros(256)
-    batch = Batch(*map(jnp.asarray, (s, a)), zeros, zeros, jnp.asarray(after), jnp.zeros((256, 0)))
+    batch = Batch(jnp.asarray(s), jnp.asarray(a), zeros, zeros, jnp.asarray(after), jnp.zeros((256, 0)))
     values = Values(jnp.zeros((2, 256)), jnp.zeros((2, 256)), batch.action)
     state = oracle.init(SPEC, KEY)
     step = jax.jit(oracle.fit)
