@@ -25,8 +25,7 @@ from rewardfree import pipeline, registry
 from rewardfree.bench.executors import ONE_THREAD
 from rewardfree.data import files
 from rewardfree.data.replay import labelled_replay
-from rewardfree.normalise import moments_of
-from rewardfree.planners._ddpg import DdpgFamily
+from rewardfree.planners._ddpg import DdpgFamily, update_keys
 from rewardfree.rewards.resolve import resolve
 
 PLAIN = replace(rf.DdpgTwin(), behaviour=0.0, average=0.0, learning_rate=3e-4, nstep=3)
@@ -71,14 +70,10 @@ def compute(run: str, episodes: int | None, name: str, task: str, seed: int) -> 
     opened = rf.Dataset.open(run)
     data = pipeline.label(opened if episodes is None else opened.first(episodes), task)
     replay = labelled_replay(data, planner.nstep, planner.gamma)
-    learned = planner.init(data.data.spec, seed)
-    if planner.normalise:
-        seen = moments_of(replay.observation, len(replay.observation))
-        learned = learned._replace(agent=learned.agent._replace(seen=seen))
-    keys = np.random.default_rng([seed, 1]).integers(0, 2**32, (updates, 2), np.uint32)
+    learned = planner.init(data.data.spec, replay, seed)
     found: dict[str, Any] = {"last": [], "averaged": [], "updates": updates}
     seconds = []
-    for part, chunk in enumerate(np.split(keys, PARTS), start=1):
+    for part, chunk in enumerate(np.split(update_keys(updates, seed), PARTS), start=1):
         start = time.perf_counter()
         learned, metrics = planner._updates(learned, replay, chunk, 1 / (planner.average * updates))
         metrics["q"].block_until_ready()

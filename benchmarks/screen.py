@@ -75,7 +75,8 @@ def jobs(names: list[str], domain: str, size: Any, frames: int, seeds: int, upda
             config = rf.resize(BASELINES.get(name, rf.GfaRfe()), size)
             if size == "tiny" and isinstance(config, ActorCriticExplorer):  # the maze's observations are tiny
                 config = replace(config, normalise=True, learning_rate=1e-3, chunk=50)
-            config = replace(config, **CHANGES.get(name, {}))  # type: ignore[type-var]
+            if name not in BASELINES:
+                config = replace(config, **CHANGES[name])  # type: ignore[type-var]
             job = ExploreJob(name, domain, registry.to_json(config), size, frames, seed)
             found.append(job)
             if updates is not None:

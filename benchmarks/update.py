@@ -135,7 +135,7 @@ def measure_update(
 
 def measure_plan(planner: DdpgFamily, updates: int, buffer: ReplayBuffer, spec: Spec) -> dict[str, float]:
     """One update of a planner, beside the machine's rate."""
-    learned = planner.init(spec, 0)
+    learned = planner.init(spec, buffer.replay, 0)
     flops = counted_flops(planner._one_update, buffer.replay, learned.agent, jax.random.PRNGKey(0))
     keys = jax.random.split(jax.random.PRNGKey(1), updates)
 
@@ -169,7 +169,7 @@ def measure_together(
     In one program they share the minibatch, and their networks are batched products (`batched`) or stand
     one below the other (`looped`).
     """
-    agents = [planner.init(spec, seed).agent for seed in range(tasks)]
+    agents = [planner.init(spec, buffer.replay, seed).agent for seed in range(tasks)]
     keys = jax.random.split(jax.random.PRNGKey(1), updates)
     step = partial(planner._one_update, buffer.replay)
 

@@ -21,7 +21,7 @@ from conftest import SMALL
 import rewardfree as rf
 from rewardfree.data import dataset, files
 from rewardfree.durable import Checkpoint, Checkpoints, StoppedError, locked
-from rewardfree.interfaces import Metrics
+from rewardfree.interfaces import Explorer, Metrics
 
 HERE = Path(__file__).parent
 
@@ -276,6 +276,15 @@ def test_a_read_only_disk_is_read_and_not_written(disk: Path, small_run: rf.Data
     assert rf.plan(disk / "run", "vx", planner, updates=10).policy is not None
 
 
+def plugged(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, code: str) -> Explorer:
+    """A small explorer of a plug-in file."""
+    (folder / "explorers").mkdir()
+    (folder / "explorers" / f"{name}.py").write_text(code)
+    monkeypatch.setenv("REWARDFREE_PLUGINS", str(folder))
+    found: Explorer = rf.registry.load("explorer", name)(hidden=8, batch=16, seed_frames=1000, chunk=100)
+    return found
+
+
 DIVERGING = '''
 from dataclasses import dataclass
 import jax.numpy as jnp
@@ -291,10 +300,7 @@ class Diverging(ActorCriticExplorer):
 
 
 def test_a_learner_that_diverges_stops_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "explorers").mkdir()
-    (tmp_path / "explorers" / "diverging.py").write_text(DIVERGING)
-    monkeypatch.setenv("REWARDFREE_PLUGINS", str(tmp_path))
-    explorer = rf.registry.load("explorer", "diverging")(hidden=8, batch=16, seed_frames=1000, chunk=100)
+    explorer = plugged(tmp_path, monkeypatch, "diverging", DIVERGING)
     with pytest.raises(
         rf.UserError, match=r"diverged at frame 1\d+: its action is not a number; there is no checkpoint"
     ):
@@ -323,10 +329,7 @@ class Exploding(ActorCriticExplorer):
 def test_an_exploding_critic_is_named_with_the_last_good_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "explorers").mkdir()
-    (tmp_path / "explorers" / "exploding.py").write_text(EXPLODING)
-    monkeypatch.setenv("REWARDFREE_PLUGINS", str(tmp_path))
-    explorer = rf.registry.load("explorer", "exploding")(hidden=8, batch=16, seed_frames=1000, chunk=100)
+    explorer = plugged(tmp_path, monkeypatch, "exploding", EXPLODING)
     with pytest.raises(
         rf.UserError, match=r"diverged at frame 5000: \w+ is .*e\+\d+; the last good checkpoint is at 4000"
     ):

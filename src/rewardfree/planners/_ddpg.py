@@ -28,6 +28,11 @@ CHECKPOINT_EVERY = 2500
 """Updates from one checkpoint to the next: several chunks."""
 
 
+def update_keys(updates: int, seed: int) -> np.ndarray:
+    """A key per update, uint32 [updates, 2]; those of a shorter plan are the first of a longer one."""
+    return np.random.default_rng([seed, 1]).integers(0, 2**32, (updates, 2), np.uint32)
+
+
 class Learned(NamedTuple):
     """The actor-critic, and the average of its actor, if it is asked for."""
 
@@ -64,12 +69,9 @@ class DdpgFamily(ActorCritic, Planner):
         since: Checkpoint | None = None,
     ) -> ActorPolicy:
         replay = labelled_replay(data, self.nstep, self.gamma)
-        learned = self.init(data.data.spec, seed)
-        if self.normalise:
-            seen = moments_of(replay.observation, len(replay.observation))
-            learned = learned._replace(agent=learned.agent._replace(seen=seen))
+        learned = self.init(data.data.spec, replay, seed)
         rate = 1 / max(1.0, self.average * updates)
-        keys = np.random.default_rng([seed, 1]).integers(0, 2**32, (updates, 2), np.uint32)
+        keys = update_keys(updates, seed)
         first = 0
         if since is not None:
             learned, first = files.fill_tree(learned, since.arrays), since.done
@@ -82,9 +84,11 @@ class DdpgFamily(ActorCritic, Planner):
                 checkpoints.write(Checkpoint(done + CHUNK, files.tree_arrays(learned), reports))
         return self._policy(learned)
 
-    def init(self, spec: Spec, seed: int) -> Learned:
+    def init(self, spec: Spec, replay: Replay, seed: int) -> Learned:
         """What is learned, before the first update."""
         agent = self.init_agent(spec, jax.random.PRNGKey(seed))
+        if self.normalise:
+            agent = agent._replace(seen=moments_of(replay.observation, len(replay.observation)))
         return Learned(agent, jax.tree.map(jnp.copy, agent.actor) if self.average else None)
 
     @staticmethod
