@@ -52,6 +52,13 @@ VARIANTS: dict[str, tuple[DdpgFamily, int]] = {
     "behaviour 0.1, lr 1e-3, gamma 0.98": (replace(NEAR, learning_rate=1e-3, gamma=0.98), UPDATES),
     "behaviour 0.1, lr 1e-3, batch 128": (replace(NEAR, learning_rate=1e-3, batch=128), 2 * UPDATES),
     "behaviour 0.05, lr 1e-3": (replace(NEAR, learning_rate=1e-3, behaviour=0.05), UPDATES),
+    "plain, twice as long": (PLAIN, 2 * UPDATES),
+    "lr 1e-3, 5 steps, twice as long": (replace(PLAIN, learning_rate=1e-3, nstep=5), 2 * UPDATES),
+    "behaviour 0.03, twice as long": (replace(PLAIN, behaviour=0.03), 2 * UPDATES),
+    "behaviour 0.1, lr 1e-3, 5 steps, twice as long": (
+        replace(NEAR, learning_rate=1e-3, nstep=5),
+        2 * UPDATES,
+    ),
     "slow actor": (
         replace(NEAR, learning_rate=1e-3, target_actor=True, actor_every=2, actor_noise=False),
         13_000,
