@@ -45,6 +45,10 @@ PLANNER = DdpgTwin(
     critic_init="kaiming",
     actor_init="kaiming",
     tau=0.02,
+    nstep=5,
+    learning_rate=1e-3,
+    behaviour=0.1,  # few updates: near the data they go further
+    average=0.1,
 )
 EPISODES = 5
 REACHED = 100.0
