@@ -30,6 +30,8 @@ from rewardfree.rewards.resolve import resolve
 
 PLAIN = replace(rf.DdpgTwin(), behaviour=0.0, average=0.0, learning_rate=3e-4, nstep=3)
 NEAR = replace(PLAIN, behaviour=0.1)
+NORMED = replace(PLAIN, share="nothing", critic_norm="both")
+MEAN = replace(NORMED, bootstrap="mean", actor_objective="mean")
 UPDATES = 10_000
 VARIANTS: dict[str, tuple[DdpgFamily, int]] = {
     "plain": (PLAIN, UPDATES),
@@ -59,6 +61,9 @@ VARIANTS: dict[str, tuple[DdpgFamily, int]] = {
         replace(NEAR, learning_rate=1e-3, nstep=5),
         2 * UPDATES,
     ),
+    "normed, separate critics, twice as long": (NORMED, 2 * UPDATES),
+    "normed, separate critics, mean, twice as long": (MEAN, 2 * UPDATES),
+    "normed, separate critics, mean, batch 64": (replace(MEAN, batch=64), 5 * UPDATES),
     "slow actor": (
         replace(NEAR, learning_rate=1e-3, target_actor=True, actor_every=2, actor_noise=False),
         13_000,

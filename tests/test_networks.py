@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 import jax
@@ -9,23 +10,35 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rewardfree.networks import apply_batched, apply_looped, make_ensemble, make_net, member
+from rewardfree.networks import Normed, apply_batched, apply_looped, make_ensemble, make_net, member
 
 SIZES = (5, 6, 7, 2)
 
 
-def test_a_network_computes_what_its_formula_says() -> None:
-    net = make_net(jax.random.PRNGKey(0), SIZES, "kaiming")
+@pytest.mark.parametrize("normed", ["first", "both"])
+def test_a_network_computes_what_its_formula_says(normed: Normed) -> None:
+    def layer_norm(h: np.ndarray) -> np.ndarray:
+        normed: np.ndarray = (h - h.mean(-1, keepdims=True)) / np.sqrt(h.var(-1, keepdims=True) + 1e-5)
+        return normed
+
+    net = make_net(jax.random.PRNGKey(0), SIZES, "kaiming", normed)
     x = np.random.default_rng(0).normal(size=(4, 5))
-    h = x @ np.asarray(net.w1) + np.asarray(net.b1)
-    h = np.tanh((h - h.mean(-1, keepdims=True)) / np.sqrt(h.var(-1, keepdims=True) + 1e-5))
-    h = np.maximum(h @ np.asarray(net.w2) + np.asarray(net.b2), 0)
+    h = np.tanh(layer_norm(x @ np.asarray(net.w1) + np.asarray(net.b1)))
+    h = h @ np.asarray(net.w2) + np.asarray(net.b2)
+    if normed == "both":
+        shift2 = np.linspace(-1, 1, 7)
+        net = replace(net, shift2=jnp.asarray(shift2, jnp.float32))
+        h = layer_norm(h) + shift2
+    h = np.maximum(h, 0)
     np.testing.assert_allclose(net(jnp.asarray(x)), h @ np.asarray(net.w3) + np.asarray(net.b3), atol=1e-5)
 
 
+@pytest.mark.parametrize("normed", ["first", "both"])
 @pytest.mark.parametrize("share", ["nothing", "norm", "trunk"])
-def test_looped_and_batched_ensembles_agree(share: Literal["nothing", "norm", "trunk"]) -> None:
-    ensemble = make_ensemble(jax.random.PRNGKey(1), 3, SIZES, "kaiming", share)
+def test_looped_and_batched_ensembles_agree(
+    share: Literal["nothing", "norm", "trunk"], normed: Normed
+) -> None:
+    ensemble = make_ensemble(jax.random.PRNGKey(1), 3, SIZES, "kaiming", share, normed)
     x = jax.random.normal(jax.random.PRNGKey(2), (4, 5))
     looped = apply_looped(ensemble, x)
     assert looped.shape == (3, 4, 2)
@@ -35,7 +48,7 @@ def test_looped_and_batched_ensembles_agree(share: Literal["nothing", "norm", "t
 
 def test_sharing_is_a_leading_axis_of_one() -> None:
     def leading(share: Literal["nothing", "norm", "trunk"]) -> set[str]:
-        net = make_ensemble(jax.random.PRNGKey(0), 3, SIZES, "kaiming", share)
+        net = make_ensemble(jax.random.PRNGKey(0), 3, SIZES, "kaiming", share, "both")
         return {name for name, leaf in vars(net).items() if leaf.shape[0] == 1}
 
     assert leading("nothing") == set()

@@ -16,10 +16,11 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 LAYER_NORM_EPSILON = 1e-5
 
 Init = Literal["orthogonal", "kaiming", "released"]
+Normed = Literal["first", "both"]
 
 
 class Net(eqx.Module):
-    """x -> F -> LayerNorm -> tanh -> H -> ReLU -> out.
+    """x -> F -> LayerNorm -> tanh -> H -> [LayerNorm ->] ReLU -> out.
 
     As an ensemble every leaf has a leading member axis; its size is 1 where all members share the leaf.
     """
@@ -32,22 +33,28 @@ class Net(eqx.Module):
     b2: Float[Array, "*m H"]
     w3: Float[Array, "*m H out"]
     b3: Float[Array, "*m out"]
+    scale2: Float[Array, "*m H"] | None = None
+    shift2: Float[Array, "*m H"] | None = None
 
     def __call__(self, x: Float[Array, "*n in"]) -> Float[Array, "*n out"]:
-        h = normed_tanh(x @ self.w1 + self.b1, self.scale, self.shift)
-        h = jax.nn.relu(h @ self.w2 + self.b2)
-        return h @ self.w3 + self.b3
+        h = jnp.tanh(layer_norm(x @ self.w1 + self.b1, self.scale, self.shift))
+        h = h @ self.w2 + self.b2
+        if self.scale2 is not None and self.shift2 is not None:
+            h = layer_norm(h, self.scale2, self.shift2)
+        return jax.nn.relu(h) @ self.w3 + self.b3
 
 
-def normed_tanh(
+def layer_norm(
     h: Float[Array, "*n F"], scale: Float[Array, " F"], shift: Float[Array, " F"]
 ) -> Float[Array, "*n F"]:
-    """LayerNorm with its affine map, then tanh."""
-    return jnp.tanh(jax.nn.standardize(h, axis=-1, epsilon=LAYER_NORM_EPSILON) * scale + shift)
+    """Mean 0 and variance 1 over the units, then the affine map."""
+    return jax.nn.standardize(h, axis=-1, epsilon=LAYER_NORM_EPSILON) * scale + shift
 
 
-def make_net(key: PRNGKeyArray, sizes: tuple[int, int, int, int], init: Init) -> Net:
-    """A network of sizes (in, F, H, out).
+def make_net(
+    key: PRNGKeyArray, sizes: tuple[int, int, int, int], init: Init, normed: Normed = "first"
+) -> Net:
+    """A network of sizes (in, F, H, out), with a LayerNorm in its first or in both hidden layers.
 
     orthogonal: orthogonal matrices, zero biases. kaiming: W, b ~ U(+-1/sqrt(fan in)), i.e. Kaiming with
     a = sqrt 5. released: the fan is read off the wrong axis, W, b ~ U(+-1/sqrt(fan out)).
@@ -55,7 +62,8 @@ def make_net(key: PRNGKeyArray, sizes: tuple[int, int, int, int], init: Init) ->
     Drawn on the host: XLA's QR of several large matrices at once can hang on a CPU with few threads.
     """
     (w1, b1), (w2, b2), (w3, b3) = _layers(key, sizes, init)
-    return Net(w1, b1, jnp.ones(sizes[1]), jnp.zeros(sizes[1]), w2, b2, w3, b3)
+    net = Net(w1, b1, jnp.ones(sizes[1]), jnp.zeros(sizes[1]), w2, b2, w3, b3)
+    return net if normed == "first" else replace(net, scale2=jnp.ones(sizes[2]), shift2=jnp.zeros(sizes[2]))
 
 
 def _layers(key: PRNGKeyArray, sizes: Sequence[int], init: Init) -> list[tuple[Array, Array]]:
@@ -100,9 +108,10 @@ def make_ensemble(
     sizes: tuple[int, int, int, int],
     init: Init,
     share: Literal["nothing", "norm", "trunk"],
+    normed: Normed = "first",
 ) -> Net:
-    """`members` networks stacked; they may share the LayerNorm's affine map, or the trunk up to the tanh."""
-    nets = [make_net(k, sizes, init) for k in jax.random.split(key, members)]
+    """`members` networks stacked; they may share the first affine map, or the trunk up to the tanh."""
+    nets = [make_net(k, sizes, init, normed) for k in jax.random.split(key, members)]
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *nets)
     shared = {"nothing": (), "norm": ("scale", "shift"), "trunk": ("w1", "b1", "scale", "shift")}[share]
     return replace(stacked, **{name: getattr(stacked, name)[:1] for name in shared})

@@ -85,13 +85,19 @@ def _net(arrays: Arrays, prefix: str, x: np.ndarray) -> np.ndarray:
     def get(name: str) -> np.ndarray:
         return arrays[f"{prefix}.{name}"]
 
-    h = x @ get("w1") + get("b1")
+    h = np.tanh(_layer_norm(x @ get("w1") + get("b1"), get("scale"), get("shift")))
+    h = h @ get("w2") + get("b2")
+    if f"{prefix}.scale2" in arrays:
+        h = _layer_norm(h, get("scale2"), get("shift2"))
+    out: np.ndarray = np.maximum(h, 0.0) @ get("w3") + get("b3")
+    return out
+
+
+def _layer_norm(h: np.ndarray, scale: np.ndarray, shift: np.ndarray) -> np.ndarray:
     h = h - h.mean(axis=-1, keepdims=True)
     h = h / np.sqrt(np.square(h).mean(axis=-1, keepdims=True) + LAYER_NORM_EPSILON)
-    h = np.tanh(h * get("scale") + get("shift"))
-    h = np.maximum(h @ get("w2") + get("b2"), 0.0)
-    out: np.ndarray = h @ get("w3") + get("b3")
-    return out
+    normed: np.ndarray = h * scale + shift
+    return normed
 
 
 def _copied(tree: object) -> Arrays:

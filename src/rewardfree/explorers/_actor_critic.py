@@ -18,7 +18,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from rewardfree.data.replay import Batch, ReplayBuffer
 from rewardfree.errors import UserError
 from rewardfree.interfaces import Metrics, Spec
-from rewardfree.networks import Init, Net, apply, make_ensemble, make_net, member
+from rewardfree.networks import Init, Net, Normed, apply, make_ensemble, make_net, member
 from rewardfree.normalise import Moments, identity, refreshed, standardise
 
 COMBINE: dict[str, Callable[..., Array]] = {
@@ -72,6 +72,8 @@ class ActorCritic:
     """Initialisation of the actor."""
     critic_init: Init = "orthogonal"
     """Initialisation of the critics; `released` reads the fan off the wrong axis."""
+    critic_norm: Normed = "first"
+    """Hidden layers of the critics with a LayerNorm; the second one's keeps values low away from the data."""
     bootstrap: Literal["min", "mean", "own"] = "min"
     """The target critics at the end of a window: the least, their mean, or each critic's own."""
     actor_objective: Literal["min", "mean", "sum"] = "min"
@@ -119,7 +121,9 @@ class ActorCritic:
         feature, view = self.feature or self.hidden, spec.observation + skills
         actor = make_net(key_actor, (view, feature, self.hidden, spec.action), self.actor_init)
         sizes = (view + spec.action, self.hidden, self.hidden, self.critic_outputs)
-        critics = make_ensemble(key_critics, self.critics, sizes, self.critic_init, self.share)
+        critics = make_ensemble(
+            key_critics, self.critics, sizes, self.critic_init, self.share, self.critic_norm
+        )
         adam = optax.adam(self.learning_rate)
         return Agent(
             actor=actor,

@@ -16,7 +16,7 @@ from rewardfree.explorers._explorer import ActorCriticExplorer
 from rewardfree.explorers._model import Learner, descend, learner, nearest, particle_entropy
 from rewardfree.explorers.icm import Dynamics, dynamics_loss, make_dynamics
 from rewardfree.interfaces import Metrics, Spec
-from rewardfree.networks import Mlp, make_mlp, normed_tanh
+from rewardfree.networks import Mlp, layer_norm, make_mlp
 
 
 class Trunk(eqx.Module):
@@ -27,7 +27,7 @@ class Trunk(eqx.Module):
     shift: Float[Array, " d"]
 
     def __call__(self, s: Float[Array, "B O"]) -> Float[Array, "B d"]:
-        return normed_tanh(self.linear(s), self.scale, self.shift)
+        return jnp.tanh(layer_norm(self.linear(s), self.scale, self.shift))
 
 
 class AptNets(NamedTuple):
