@@ -16,11 +16,14 @@ from rewardfree.data.dataset import Dataset, DatasetWriter, LabelledDataset
 from rewardfree.data.replay import Batch, labelled_replay
 from rewardfree.errors import UserError
 from rewardfree.explorers._actor_critic import Agent, Values
+from rewardfree.networks import Normed, apply_looped, make_ensemble, make_net
+from rewardfree.normalise import identity
 from rewardfree.planners._ddpg import DdpgFamily
 from rewardfree.planners.ddpg import Ddpg
 from rewardfree.planners.ddpg_ensemble import DdpgEnsemble
 from rewardfree.planners.ddpg_twin import DdpgTwin
 from rewardfree.planners.td3 import Td3
+from rewardfree.policy import ActorPolicy
 
 KEY = jax.random.PRNGKey(0)
 
@@ -162,6 +165,18 @@ def test_an_averaged_policy_is_the_mean_of_the_actors(labelled: LabelledDataset)
 def test_weights_need_several_critics() -> None:
     with pytest.raises(UserError, match="critics of at least 2"):
         Ddpg(weighted=True)
+
+
+@pytest.mark.parametrize("normed", ["first", "both"])
+def test_a_policys_critics_in_numpy_are_those_that_learned(normed: Normed) -> None:
+    critics = make_ensemble(KEY, 3, (6, 4, 5, 1), "kaiming", "nothing", normed)
+    policy = ActorPolicy(make_net(KEY, (4, 4, 5, 2), "kaiming"), identity(4), critics)
+    rng = np.random.default_rng(0)
+    observation, action = (rng.standard_normal((7, n)).astype(np.float32) for n in (4, 2))
+    values = apply_looped(critics, jnp.concatenate([observation, action], axis=1))[..., 0]
+    spread = policy.disagreement(observation, action)
+    assert spread is not None
+    np.testing.assert_allclose(spread, values.std(axis=0), rtol=1e-4)
 
 
 def test_the_family_is_told_apart_by_its_settings() -> None:

@@ -47,7 +47,7 @@ PLANNER = DdpgTwin(
     tau=0.02,
     nstep=5,
     learning_rate=1e-3,
-    behaviour=0.1,  # few updates: near the data they go further
+    behaviour=0.1,  # keeps near the data; README.md says what that gives and what it costs
     average=0.1,
 )
 EPISODES = 5

@@ -73,7 +73,7 @@ class ActorCritic:
     critic_init: Init = "orthogonal"
     """Initialisation of the critics; `released` reads the fan off the wrong axis."""
     critic_norm: Normed = "first"
-    """Hidden layers of the critics with a LayerNorm; the second one's keeps values low away from the data."""
+    """Hidden layers of the critics that have a LayerNorm."""
     bootstrap: Literal["min", "mean", "own"] = "min"
     """The target critics at the end of a window: the least, their mean, or each critic's own."""
     actor_objective: Literal["min", "mean", "sum"] = "min"
