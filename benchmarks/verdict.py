@@ -9,21 +9,20 @@ from __future__ import annotations
 
 import argparse
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import rewardfree as rf
 from rewardfree import registry
+from rewardfree.demo import EXPLORERS as DEMO
 from rewardfree.demo import PLANNER
 from rewardfree.interfaces import Explorer
 
 UPDATES, EPISODES = 8000, 5
 
-_MAZE = rf.resize(rf.GfaRfe(oracle=rf.Elliptical(features=256, length_scale=1.0)), "tiny")
 EXPLORERS: dict[str, dict[str, Explorer]] = {
     "point_mass_maze": {
-        "good": replace(_MAZE, update_every=8, epsilon=0.25, epsilon_hold=20),
+        "good": DEMO["gfa-rfe"],
         "poor": rf.resize(rf.Disagreement(), "tiny"),
         "random": rf.Random(),
     },

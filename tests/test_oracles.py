@@ -22,7 +22,7 @@ from rewardfree.oracles.random_returns import RandomReturns
 from rewardfree.oracles.random_targets import RandomTargets
 
 KEY = jax.random.PRNGKey(0)
-ORACLE = Elliptical(features=12, length_scale=1.5, ridge=0.5)
+ORACLE = Elliptical(features=12, length_scale=1.5, ridge=0.5, action_scale=0.7)
 NONE = jnp.zeros((0, 0))
 VALUE = jax.tree_util.Partial(lambda s, a: s[:, 0])  # type: ignore[no-untyped-call]
 """Some function of (s, a), in the place of the critics."""
@@ -46,7 +46,7 @@ def absorbed(oracle: Elliptical, episodes: int) -> EllipticalState:
 
 def features_by_hand(state: EllipticalState, oracle: Elliptical, s: np.ndarray, a: np.ndarray) -> np.ndarray:
     seen = np.clip((s - np.asarray(state.seen.mean)) / np.asarray(state.seen.std), -5, 5)
-    x = np.concatenate([seen, a], axis=1).astype(np.float64)
+    x = np.concatenate([seen, oracle.action_scale * a], axis=1).astype(np.float64)
     return np.sqrt(2 / oracle.features) * np.cos(x @ np.asarray(state.frequency) + np.asarray(state.phase))
 
 
@@ -70,6 +70,15 @@ def test_elliptical_d_is_its_closed_form(episodes: int) -> None:
     precision = 0.5 * np.eye(12) + phi.T @ phi
     expected = np.sqrt(np.einsum("bi,ij,bj->b", phi, np.linalg.inv(precision), phi))
     np.testing.assert_allclose(width(ORACLE, state, s, a), expected, rtol=1e-4)
+
+
+def test_d_can_be_one_of_states_alone() -> None:
+    oracle = dataclasses.replace(ORACLE, action_scale=0.0)
+    episode = make_episode(5, 0)
+    s, a = episode["observation"][:-1], episode["action"]
+    for one, same in ((oracle, True), (ORACLE, False)):
+        state = absorbed(one, 4)
+        np.testing.assert_equal(np.allclose(width(one, state, s, a), width(one, state, s, -a)), same)
 
 
 def test_d_starts_at_the_prior_and_never_grows_with_data() -> None:

@@ -30,7 +30,8 @@ DOMAIN = "point_mass_maze"
 EXPLORERS: dict[str, Explorer] = {
     "gfa-rfe": resize(
         GfaRfe(
-            oracle=Elliptical(features=256, length_scale=1.0),
+            oracle=Elliptical(features=256, length_scale=1.0, action_scale=1.0),
+            learning_rate=1e-3,
             update_every=8,
             epsilon=0.25,  # held actions: slow and varied passages of places that the explorer races through
             epsilon_hold=20,

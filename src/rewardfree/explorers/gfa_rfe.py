@@ -63,13 +63,16 @@ class GfaRfe(ActorCriticExplorer):
     share: Literal["nothing", "norm", "trunk"] = "nothing"
     bootstrap: Literal["min", "mean", "own"] = "mean"
     actor_objective: Literal["min", "mean", "sum"] = "mean"
-    learning_rate: float = 1e-3
+    learning_rate: float = 3e-4
     normalise: bool = True
     chunk: int = 50
 
     @classmethod
     def presets(cls) -> Mapping[str, GfaRfe]:
-        """fast: the default. paper: as the text has it. released: as the authors' code runs."""
+        """fast: the default. paper: as the text has it. released: as the authors' code runs.
+
+        weighted: `fast` with Algorithm 1's weights, 1 / sigma_bar^2 in Lambda and in the critics' regression.
+        """
         ensemble = cls(
             oracle=QEnsemble(),
             critics=10,
@@ -106,7 +109,10 @@ class GfaRfe(ActorCriticExplorer):
             critic_init="released",
             share="norm",
         )
-        return {"fast": cls(), "paper": paper, "released": released}
+        weighted = cls(
+            oracle=Elliptical(sigma_epistemic=1.0, sigma_floor=0.1), weight_at="here", weight_by="sigma-bar"
+        )
+        return {"fast": cls(), "paper": paper, "released": released, "weighted": weighted}
 
     @property
     def needs_values_here(self) -> bool:

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from rewardfree.data.replay import Replay, ReplayBuffer, take
 from rewardfree.interfaces import Oracle, Spec, Value
-from rewardfree.normalise import Moments, identity, is_refresh, observation_moments, point
+from rewardfree.normalise import Moments, identity, is_refresh, observation_moments, standardise
 from rewardfree.oracles._sigma import SigmaBar
 
 BLOCK = 1000
@@ -37,7 +37,7 @@ class EllipticalState(NamedTuple):
 
 @dataclass(frozen=True)
 class Elliptical(SigmaBar, Oracle):
-    """D(s, a) = sqrt(phi' Lambda^-1 phi), phi = sqrt(2/d) cos(W x + b), x = [normalised s, a].
+    """D(s, a) = sqrt(phi' Lambda^-1 phi), phi = sqrt(2/d) cos(W x + b), x = [normalised s, action_scale a].
 
     Nothing is learned, so D is right as soon as an episode is in Lambda. sigma_bar is that of the time a
     transition came, as in Algorithm 1.
@@ -49,6 +49,9 @@ class Elliptical(SigmaBar, Oracle):
     """W ~ N(0, 1 / (length_scale^2 dim x)): larger is smoother."""
     ridge: float = 1.0
     """Lambda before any data is this times the identity."""
+    action_scale: float = 0.0
+    """How much of x is the action. At 0 D is one of states alone: it pays for where actions lead, not for
+    actions as such, of which the extreme ones would always be the rarest."""
 
     @property
     def reads_critics(self) -> bool:
@@ -56,7 +59,7 @@ class Elliptical(SigmaBar, Oracle):
 
     def init(self, spec: Spec, key: PRNGKeyArray) -> EllipticalState:
         key_frequency, key_phase = jax.random.split(key)
-        size, d = self.seen_of(spec) + spec.action, self.features
+        size, d = self.view_of(spec) + spec.action, self.features
         spread = 1.0 / (self.length_scale * size**0.5)
         return EllipticalState(
             frequency=spread * jax.random.normal(key_frequency, (size, d)),
@@ -66,15 +69,13 @@ class Elliptical(SigmaBar, Oracle):
             **self._empty(),
         )
 
-    def seen_of(self, spec: Spec) -> int:
+    def view_of(self, spec: Spec) -> int:
         """Numbers that x holds of a state."""
         return spec.observation
 
-    def x(
-        self, state: EllipticalState, observation: Float[Array, "B O"], action: Float[Array, "B A"]
-    ) -> Float[Array, "B x"]:
-        """What the features are features of."""
-        return point(state.seen, observation, action)
+    def view(self, state: EllipticalState, observation: Float[Array, "B O"]) -> Float[Array, "B v"]:
+        """What x holds of a state."""
+        return standardise(state.seen, observation)
 
     def _empty(self) -> dict[str, Array]:
         identity = jnp.eye(self.features)
@@ -87,7 +88,8 @@ class Elliptical(SigmaBar, Oracle):
     def phi(
         self, state: EllipticalState, observation: Float[Array, "B O"], action: Float[Array, "B A"]
     ) -> Float[Array, "B d"]:
-        turn = self.x(state, observation, action) @ state.frequency + state.phase
+        x = jnp.concatenate([self.view(state, observation), self.action_scale * action], axis=-1)
+        turn = x @ state.frequency + state.phase
         return (2 / self.features) ** 0.5 * jnp.cos(turn)
 
     def width(

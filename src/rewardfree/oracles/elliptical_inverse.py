@@ -36,7 +36,7 @@ class Lens(NamedTuple):
 
 @dataclass(frozen=True)
 class EllipticalInverse(Elliptical):
-    """The elliptical oracle with x = [LayerNorm h(s), a], h the trunk of an inverse model.
+    """The elliptical oracle with x = [LayerNorm h(s), action_scale a], h the trunk of an inverse model.
 
         loss = mean |a - tanh g(h(s), h(s'))|^2
 
@@ -58,14 +58,11 @@ class EllipticalInverse(Elliptical):
         lens = Lens(learner(Inverse(trunk, head), self.net_rate), jax.tree.map(jnp.copy, trunk))
         return super().init(spec, key_base)._replace(lens=lens)
 
-    def seen_of(self, spec: Spec) -> int:
+    def view_of(self, spec: Spec) -> int:
         return self.embedding
 
-    def x(
-        self, state: EllipticalState, observation: Float[Array, "B O"], action: Float[Array, "B A"]
-    ) -> Float[Array, "B x"]:
-        h = state.lens.trunk(standardise(state.seen, observation))
-        return jnp.concatenate([jax.nn.standardize(h), action], axis=-1)
+    def view(self, state: EllipticalState, observation: Float[Array, "B O"]) -> Float[Array, "B v"]:
+        return jax.nn.standardize(state.lens.trunk(standardise(state.seen, observation)))
 
     def absorb(self, state: EllipticalState, replay: ReplayBuffer, value: Value) -> EllipticalState:
         if is_refresh(replay.episodes):
