@@ -28,7 +28,7 @@ from rewardfree.data.replay import labelled_replay
 from rewardfree.planners._ddpg import DdpgFamily, update_keys
 from rewardfree.rewards.resolve import resolve
 
-PLAIN = replace(rf.DdpgTwin(), behaviour=0.0, average=0.0, learning_rate=3e-4, nstep=3)
+PLAIN = replace(rf.DdpgTwin.presets()["paper"], batch=256, learning_rate=3e-4, normalise=True)
 NEAR = replace(PLAIN, behaviour=0.1)
 NORMED = replace(PLAIN, share="nothing", critic_norm="both")
 MEAN = replace(NORMED, bootstrap="mean", actor_objective="mean")
@@ -64,6 +64,23 @@ VARIANTS: dict[str, tuple[DdpgFamily, int]] = {
     "normed, separate critics, twice as long": (NORMED, 2 * UPDATES),
     "normed, separate critics, mean, twice as long": (MEAN, 2 * UPDATES),
     "normed, separate critics, mean, batch 64": (replace(MEAN, batch=64), 5 * UPDATES),
+    "normed, separate critics, batch 64": (replace(NORMED, batch=64), 5 * UPDATES),
+    **{
+        f"normed, separate critics, mean, batch 64, behaviour {weight}": (
+            replace(MEAN, batch=64, behaviour=weight),
+            5 * UPDATES,
+        )
+        for weight in (0.03, 0.1)
+    },
+    "plain, batch 64": (replace(PLAIN, batch=64), 5 * UPDATES),
+    "normed, separate critics, batch 64, behaviour 0.03": (
+        replace(NORMED, batch=64, behaviour=0.03),
+        5 * UPDATES,
+    ),
+    "normed, separate critics, batch 64, behaviour 0.03, lr 1e-3": (
+        replace(NORMED, batch=64, behaviour=0.03, learning_rate=1e-3),
+        5 * UPDATES,
+    ),
     "slow actor": (
         replace(NEAR, learning_rate=1e-3, target_actor=True, actor_every=2, actor_noise=False),
         13_000,

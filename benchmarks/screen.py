@@ -21,6 +21,7 @@ from rewardfree.bench.jobs import ExploreJob, Job, PlanJob
 from rewardfree.bench.run import Progress, collect, run
 from rewardfree.explorers._explorer import ActorCriticExplorer
 from rewardfree.interfaces import Explorer
+from rewardfree.sizes import SizeName
 
 BASELINES: dict[str, Explorer] = {
     "random": rf.Random(),
@@ -31,6 +32,8 @@ BASELINES: dict[str, Explorer] = {
 CHANGES: dict[str, dict[str, Any]] = {
     "fast": {},
     # the bonus oracle
+    "actions too": {"oracle": rf.Elliptical(action_scale=1.0)},
+    "actions a little": {"oracle": rf.Elliptical(action_scale=0.3)},
     "ls 0.5": {"oracle": rf.Elliptical(length_scale=0.5)},
     "ls 1": {"oracle": rf.Elliptical(length_scale=1.0)},
     "ls 4": {"oracle": rf.Elliptical(length_scale=4.0)},
@@ -52,8 +55,10 @@ CHANGES: dict[str, dict[str, Any]] = {
     "5 critics": {"critics": 5},
     "1 critic": {"critics": 1},
     "twin minimum": {"bootstrap": "min", "actor_objective": "min"},
-    "lr 3e-4": {"learning_rate": 3e-4},
+    "lr 1e-3": {"learning_rate": 1e-3},
     "lr 1e-4": {"learning_rate": 1e-4},
+    "both LayerNorms": {"critic_norm": "both"},
+    "batch 64, every frame": {"batch": 64, "update_every": 1},
     "raw observations": {"normalise": False},
     "the baselines' update": {
         "learning_rate": 1e-4,
@@ -75,7 +80,9 @@ CHANGES: dict[str, dict[str, Any]] = {
 """What a setting changes of GFA-RFE's default."""
 
 
-def jobs(names: list[str], domain: str, size: Any, frames: int, seeds: int, updates: int | None) -> list[Job]:
+def jobs(
+    names: list[str], domain: str, size: SizeName, frames: int, seeds: int, updates: int | None
+) -> list[Job]:
     """Explorations of every variant, and their plans if asked for."""
     found: list[Job] = []
     for seed in range(seeds):
@@ -106,9 +113,10 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("runs/screen"))
     args = parser.parse_args()
     maze = args.stage == "maze"
-    domain, size = ("point_mass_maze", "tiny") if maze else ("walker", "compact")
+    domain = "point_mass_maze" if maze else "walker"
+    size: SizeName = "tiny" if maze else "compact"
     frames = args.frames or (40_000 if maze else 50_000)
-    updates = (5_000 if maze else 20_000) if args.plan else None
+    updates = rf.SIZES[size].updates if args.plan else None
     asked = jobs(args.variants.split(";"), domain, size, frames, args.seeds, updates)
     progress = Progress(args.out, asked)
     with Local(args.out, args.workers) as executor:

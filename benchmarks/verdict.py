@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,8 @@ EXPLORERS: dict[str, dict[str, Explorer]] = {
         for domain in ("walker", "quadruped")
     },
 }
-_WALKING = rf.DdpgTwin(hidden=128, batch=128, learning_rate=3e-4)
+_PAPER = rf.DdpgTwin.presets()["paper"]
+_WALKING = replace(_PAPER, hidden=128, batch=128, learning_rate=3e-4, normalise=True)
 PLANNERS = {"point_mass_maze": PLANNER, "walker": _WALKING, "quadruped": _WALKING}
 FRAMES = {"point_mass_maze": 100_000, "walker": 50_000, "quadruped": 50_000}
 FURTHER: dict[str, tuple[str, ...]] = {

@@ -193,4 +193,5 @@ def test_the_papers_preset_has_the_settings_of_its_tables() -> None:
     paper = DdpgTwin.presets()["paper"]
     assert (paper.learning_rate, paper.nstep, paper.gamma, paper.tau) == (1e-4, 3, 0.99, 0.01)
     assert (paper.normalise, paper.behaviour, paper.average) == (False, 0.0, 0.0)
+    assert (paper.share, paper.critic_norm, paper.bootstrap) == ("trunk", "first", "min")
     assert DdpgTwin() == next(iter(DdpgTwin.presets().values()))

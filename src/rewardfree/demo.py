@@ -42,6 +42,8 @@ EXPLORERS: dict[str, Explorer] = {
 }
 PLANNER = DdpgTwin(
     hidden=64,
+    share="trunk",
+    critic_norm="first",
     batch=256,  # few transitions are at a goal: a smaller batch often has none
     critic_init="kaiming",
     actor_init="kaiming",

@@ -44,6 +44,7 @@ class Learned(NamedTuple):
 class DdpgFamily(ActorCritic, Planner):
     """What the planners of the family have in common: Algorithm 3 with any number of critics."""
 
+    batch: int = 64
     weighted: bool = False
     """Algorithm 1's weighted regression: 1 / sigma^2, with sigma the critics' spread at (s, a), mean 1."""
     weight_floor: float = 1e-3
