@@ -37,6 +37,7 @@ def test_a_run_writes_down_what_made_it(small_run: rf.Dataset) -> None:
         "features": 16,
         "length_scale": 2.0,
         "ridge": 1.0,
+        "action_scale": 0.0,
         "sigma_epistemic": 0.0,
         "sigma_aleatoric": 0.0,
         "sigma_floor": 1.0,
@@ -90,8 +91,8 @@ def test_planning_improves_the_return_where_the_data_allows(tmp_path: Path) -> N
         return -t["vx"]
 
     planner = rf.DdpgTwin(hidden=16, batch=64, learning_rate=3e-3, gamma=0.9)
-    left = rf.plan(data, leftness, planner, updates=400)
-    right = rf.plan(data, lambda t: t["vx"], planner, updates=400)
+    left = rf.plan(data, leftness, planner, updates=1500)
+    right = rf.plan(data, lambda t: t["vx"], planner, updates=1500)
     observations = data.array("observation")
     assert left.policy(observations)[:, 0].mean() < -0.8
     assert right.policy(observations)[:, 0].mean() > 0.8
