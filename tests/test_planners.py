@@ -184,7 +184,8 @@ def test_the_family_is_told_apart_by_its_settings() -> None:
         return planner.critics, planner.bootstrap, planner.actor_objective, planner.actor_every
 
     assert settings(Ddpg()) == (1, "min", "min", 1)
-    assert settings(DdpgTwin()) == (2, "min", "min", 1)
+    assert settings(DdpgTwin()) == (2, "mean", "mean", 1)
+    assert settings(DdpgTwin.presets()["paper"]) == (2, "min", "min", 1)
     assert settings(DdpgEnsemble()) == (10, "own", "mean", 1)
     assert settings(Td3()) == (2, "min", "min", 2)
 

@@ -6,7 +6,7 @@ import itertools
 import os
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,10 +40,10 @@ EXPLORERS: dict[str, Explorer] = {
     ),
     "random": Random(),
 }
-PLANNER = DdpgTwin(
+PLANNER = replace(
+    DdpgTwin.presets()["paper"],
     hidden=64,
-    share="trunk",
-    critic_norm="first",
+    normalise=True,
     batch=256,  # few transitions are at a goal: a smaller batch often has none
     critic_init="kaiming",
     actor_init="kaiming",

@@ -1,4 +1,4 @@
-"""DDPG with two critics, of which the smaller counts."""
+"""DDPG with two critics: the planner of every comparison."""
 
 from __future__ import annotations
 
@@ -12,29 +12,32 @@ from rewardfree.planners._ddpg import DdpgFamily
 
 @dataclass(frozen=True)
 class DdpgTwin(DdpgFamily):
-    """DDPG with two critics, of which the smaller counts: the default.
+    """DDPG with two critics: the default.
 
-    From little data critics promise too much for actions that the data does not have. Two LayerNorms bound
-    what they promise, and a weak behaviour term keeps the actor near the data.
+    From little data critics promise too much for actions that the data does not have. The paper's answer is
+    the smaller of two heads on one trunk; `fast` has two LayerNorms, which bound what a critic can promise,
+    and the mean of two separate critics.
     """
 
     share: Literal["nothing", "norm", "trunk"] = "nothing"
     critic_norm: Normed = "both"
+    bootstrap: Literal["min", "mean", "own"] = "mean"
+    actor_objective: Literal["min", "mean", "sum"] = "mean"
     learning_rate: float = 3e-4
     normalise: bool = True
-    behaviour: float = 0.03
     average: float = 0.1
 
     @classmethod
     def presets(cls) -> Mapping[str, DdpgTwin]:
-        """fast: the default. paper: two heads on one trunk, with the settings of the paper's tables."""
+        """fast: the default. paper: two heads, of which the smaller counts, as in the paper's tables."""
         paper = replace(
             cls(),
             share="trunk",
             critic_norm="first",
+            bootstrap="min",
+            actor_objective="min",
             learning_rate=1e-4,
             normalise=False,
-            behaviour=0.0,
             average=0.0,
         )
         return {"fast": cls(), "paper": paper}
