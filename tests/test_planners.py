@@ -16,6 +16,7 @@ from rewardfree.data.dataset import Dataset, DatasetWriter, LabelledDataset
 from rewardfree.data.replay import Batch, labelled_replay
 from rewardfree.errors import UserError
 from rewardfree.explorers._actor_critic import Agent, Values
+from rewardfree.explorers.gfa_rfe import GfaRfe
 from rewardfree.networks import Normed, apply_looped, make_ensemble, make_net
 from rewardfree.normalise import identity
 from rewardfree.planners._ddpg import DdpgFamily
@@ -24,6 +25,7 @@ from rewardfree.planners.ddpg_ensemble import DdpgEnsemble
 from rewardfree.planners.ddpg_twin import DdpgTwin
 from rewardfree.planners.td3 import Td3
 from rewardfree.policy import ActorPolicy
+from rewardfree.sizes import SIZES, resize
 
 KEY = jax.random.PRNGKey(0)
 
@@ -188,6 +190,13 @@ def test_the_family_is_told_apart_by_its_settings() -> None:
     assert settings(DdpgTwin.presets()["paper"]) == (2, "min", "min", 1)
     assert settings(DdpgEnsemble()) == (10, "own", "mean", 1)
     assert settings(Td3()) == (2, "min", "min", 2)
+
+
+def test_a_size_has_a_minibatch_for_exploring_and_one_for_planning() -> None:
+    size = SIZES["compact"]
+    assert size.batch != size.plan_batch
+    assert resize(GfaRfe(), "compact").batch == size.batch
+    assert {resize(planner, "compact").batch for planner in (Ddpg(), DdpgTwin(), Td3())} == {size.plan_batch}
 
 
 def test_the_papers_preset_has_the_settings_of_its_tables() -> None:
