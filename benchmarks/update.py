@@ -25,6 +25,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.extend.core import jaxprs_in_params
 
 import rewardfree as rf
 from rewardfree import registry
@@ -72,7 +73,7 @@ def _products(jaxpr: Any) -> float:
             (contracted, _), _ = equation.params["dimension_numbers"]
             inner = np.prod([equation.invars[0].aval.shape[axis] for axis in contracted])
             total += 2 * inner * np.prod(equation.outvars[0].aval.shape)
-        total += sum(_products(inner) for inner in jax.core.jaxprs_in_params(equation.params))
+        total += sum(_products(inner) for inner in jaxprs_in_params(equation.params))
     return float(total)
 
 
