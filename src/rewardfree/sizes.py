@@ -22,7 +22,7 @@ class Size:
     frames: int
     """Frames of an exploration."""
     plan_batch: int
-    """Minibatch of a plan. Many small steps come further than few large ones in the same time."""
+    """Minibatch of a plan."""
     updates: int
     """Gradient steps of a plan."""
 

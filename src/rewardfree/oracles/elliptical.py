@@ -51,7 +51,7 @@ class Elliptical(SigmaBar, Oracle):
     """Lambda before any data is this times the identity."""
     action_scale: float = 0.0
     """How much of x is the action. At 0 D is one of states alone: it pays for where actions lead, not for
-    actions as such, of which the extreme ones would always be the rarest."""
+    actions as such."""
 
     @property
     def reads_critics(self) -> bool:

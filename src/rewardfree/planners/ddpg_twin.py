@@ -14,9 +14,8 @@ from rewardfree.planners._ddpg import DdpgFamily
 class DdpgTwin(DdpgFamily):
     """DDPG with two critics: the default.
 
-    From little data critics promise too much for actions that the data does not have. The paper's answer is
-    the smaller of two heads on one trunk; `fast` has two LayerNorms, which bound what a critic can promise,
-    and the mean of two separate critics.
+    From little data critics promise too much for actions that the data does not have. `paper` takes the
+    smaller of two heads on one trunk; `fast` the mean of two separate critics with two LayerNorms each.
     """
 
     share: Literal["nothing", "norm", "trunk"] = "nothing"
