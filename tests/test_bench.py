@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,7 +16,9 @@ from typing import Any
 import pytest
 
 import rewardfree as rf
+from rewardfree import machine
 from rewardfree.bench.estimate import seconds_left
+from rewardfree.bench.executors import Local
 from rewardfree.bench.grid import Grid
 from rewardfree.bench.jobs import ExploreJob, PlanJob, from_record
 from rewardfree.bench.live import duration, live_table
@@ -163,6 +166,47 @@ def test_a_grid_that_is_killed_goes_on_and_ends_the_same(tmp_path: Path) -> None
         time.sleep(0.05)
     assert run(tmp_path / "killed", *explorers)[0] == 0
     assert results(tmp_path / "killed") == results(tmp_path / "whole")
+
+
+def test_a_grid_goes_on_from_its_results_file_alone(tmp_path: Path) -> None:
+    """Nothing in the file is computed again, and deleted data is explored again when a new plan needs it."""
+    first, moved = tmp_path / "first", tmp_path / "moved"
+    assert run(first, "--explorers", "random")[0] == 0
+    moved.mkdir()
+    shutil.copy(first / "results.json", moved)
+    code, found, _ = run(moved, "--explorers", "random")
+    assert (code, found["done"]) == (0, 2)
+    assert results(moved) == results(first)
+    assert not (moved / "explore").exists()
+    more = ("--explorers", "random", "--tasks", "reach_top_left,reach_top_right")
+    for out in (moved, first):
+        code, found, _ = run(out, *more)
+        assert (code, found["done"]) == (0, 3)
+    assert results(moved) == results(first)
+    assert len(list((moved / "plan").iterdir())) == 1
+    (moved / "results.json").write_text('{"command": "", "cells": [{"kind": "plan"}]}')
+    code, _, err = run(moved, "--explorers", "random")
+    assert code == 2
+    assert "results.json" in err
+    assert "Traceback" not in err
+
+
+def test_local_workers_have_a_core_each(tmp_path: Path) -> None:
+    """As many workers as cores, and none of them shares one."""
+    jobs = Grid("tiny", explorers=("random",), domains=("point_mass_maze",), seeds=machine.cores()).jobs()
+    explorations = [job for job in jobs if isinstance(job, ExploreJob)]
+    with Local(tmp_path, len(explorations)) as executor:
+        for job in explorations:
+            executor.start(job)
+        allowed = [_settled(process.pid) for _, process in executor._running]
+    assert sorted(core for cores in allowed for core in cores) == sorted(os.sched_getaffinity(0))
+
+
+def _settled(process: int) -> set[int]:
+    """The cores that a worker may use, once it has chosen."""
+    while len(os.sched_getaffinity(process)) > 1:
+        time.sleep(0.01)
+    return os.sched_getaffinity(process)
 
 
 def _alive(process: int) -> bool:

@@ -19,7 +19,7 @@ from rewardfree.bench.grid import DOMAINS, EXPLORERS, Grid
 from rewardfree.bench.live import LiveTable, duration
 from rewardfree.bench.report import report as write_report
 from rewardfree.bench.results import Results
-from rewardfree.bench.run import Progress, collect, run
+from rewardfree.bench.run import Progress, collect, run, unpack
 from rewardfree.command import read, show
 from rewardfree.data import files
 from rewardfree.errors import UserError, unknown
@@ -92,6 +92,7 @@ def _table2(argv: Sequence[str]) -> None:
     workers = machine.cores() if args.workers is None else args.workers
     if workers < 1:
         raise UserError(f"workers must be at least 1, not {workers}")
+    unpack(args.out)
     progress = Progress(args.out, jobs)
     if args.dry_run:
         _dry_run(progress, workers, args.json)

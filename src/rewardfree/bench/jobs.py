@@ -34,6 +34,8 @@ class Job(ABC):
     kind: ClassVar[Kind]
     unit: ClassVar[str]
     """What its log counts."""
+    file: ClassVar[str]
+    """What tells of its run or plan."""
     label: str
     """What the explorer is called in tables: NAME or NAME:PRESET. Not part of the config."""
     domain: str
@@ -72,9 +74,14 @@ class Job(ABC):
         """Its result: written once, when it is whole."""
         return root / "cells" / f"{self.key}.json"
 
+    def is_kept(self, root: Path) -> bool:
+        """Whether its run or plan, which can be large, is still in its folder, and whole."""
+        record = self.folder(root) / self.file
+        return record.exists() and files.read_json(record)["status"] == "complete"
+
     def run(self, root: Path) -> None:
         """Compute the cell and write its result, unless it is there."""
-        if self.cell(root).exists():
+        if self.cell(root).exists() and self.is_kept(root):
             return
         result = self.compute(root)
         record = {
@@ -110,7 +117,7 @@ class ExploreJob(Job):
     frames: int
     seed: int
 
-    kind, unit, needs = "explore", "frames", None
+    kind, unit, file, needs = "explore", "frames", "run.json", None
 
     @property
     def config(self) -> dict[str, Any]:
@@ -175,7 +182,7 @@ class PlanJob(Job):
     episodes: int | None = None
     """Only the first so many episodes of the data; all of them by default."""
 
-    kind, unit = "plan", "updates"
+    kind, unit, file = "plan", "updates", "plan.json"
 
     @property
     def label(self) -> str:  # type: ignore[override]

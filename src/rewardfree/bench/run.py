@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rewardfree.bench.executors import Executor
-from rewardfree.bench.jobs import Job
+from rewardfree.bench.jobs import Job, from_record
 from rewardfree.data import files
 from rewardfree.durable import Interrupts, StoppedError
 
@@ -28,8 +28,11 @@ class Progress:
     """Seconds by key."""
 
     def __post_init__(self) -> None:
+        """A result that is there is done; data that was deleted since and is needed again is not."""
+        there = {job.key for job in self.jobs if job.cell(self.root).exists()}
+        needed = {job.needs.key for job in self.jobs if job.needs is not None and job.key not in there}
         for job in self.jobs:
-            if job.cell(self.root).exists():
+            if job.key in there and (job.key not in needed or job.is_kept(self.root)):
                 self.note(job)
 
     def note(self, job: Job) -> None:
@@ -80,3 +83,16 @@ def _ready(job: Job, progress: Progress) -> bool:
 def collect(root: Path, jobs: Iterable[Job]) -> list[dict[str, Any]]:
     """The results of these cells that are there."""
     return [files.read_json(job.cell(root)) for job in jobs if job.cell(root).exists()]
+
+
+def unpack(root: Path) -> None:
+    """Lay out the cells of a results file whose folder was not kept: a grid goes on from the file alone."""
+    kept = root / "results.json"
+    if not kept.exists():
+        return
+    content = files.read_json(kept)
+    with files.parsing(kept):
+        cells = [(from_record(record).cell(root), record) for record in content["cells"]]
+    for cell, record in cells:
+        if not cell.exists():
+            files.write_json(cell, record)
