@@ -155,3 +155,14 @@ def test_the_installed_command_runs_without_a_traceback() -> None:
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("rewardfree: unknown domain 'wolker'")
+
+
+@pytest.mark.parametrize("words", [("list", "--json"), ("explore", "--help"), ("list",)])
+def test_a_reader_that_has_seen_enough_gets_no_traceback(words: Sequence[str]) -> None:
+    command = [sys.executable, "-m", "rewardfree", *words]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()  # as `head` does
+        assert process.stderr.read() == ""
+    assert process.returncode != 0

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import tyro
 from rich.markup import escape
@@ -25,11 +27,8 @@ from rewardfree.durable import StoppedError
 from rewardfree.errors import UserError, unknown
 from rewardfree.exact.cli import exact
 from rewardfree.exact.mdps import MDPS
-from rewardfree.exchange.minari import export_minari, import_minari
-from rewardfree.exchange.npz import export_npz, import_npz
-from rewardfree.exchange.policy import export_numpy, export_onnx
+from rewardfree.exchange.cli import export, import_
 from rewardfree.pages import pages, plural
-from rewardfree.policy import ActorPolicy
 from rewardfree.rewards.page import lines
 from rewardfree.rewards.resolve import resolve
 from rewardfree.sizes import SIZES, SizeName, resize
@@ -143,41 +142,6 @@ class CheckArgs:
 
 
 @dataclass(frozen=True)
-class ExportArgs:
-    """Flags of `export`."""
-
-    source: tyro.conf.Positional[Path]
-    """Folder of a run, or of a plan."""
-    out: Path
-    """Where to write: an empty folder for a run, a file for a plan."""
-    format: Literal["npz", "minari", "onnx", "numpy"] = "npz"
-    """Of a run: `npz`, a file per episode as ExORL and URLB have it, or `minari`. Of a plan: `onnx`, or
-    `numpy`, a Python file that needs NumPy alone."""
-    reward: str | None = None
-    """A reward to lay over a run's data; without one the files say 0."""
-    json: bool = False
-    """Print one JSON object."""
-
-
-@dataclass(frozen=True)
-class ImportArgs:
-    """Flags of `import`."""
-
-    source: tyro.conf.Positional[str]
-    """A folder with a .npz file per episode, as ExORL and URLB write them; or the id of a Minari data set."""
-    domain: str
-    """The domain that they are of."""
-    out: Path
-    """Folder of the run to make."""
-    format: Literal["npz", "minari"] = "npz"
-    """What the source is."""
-    root: Path | None = None
-    """Folder below which Minari looks for its data sets; its own by default."""
-    json: bool = False
-    """Print one JSON object."""
-
-
-@dataclass(frozen=True)
 class ListArgs:
     """Flags of `list`."""
 
@@ -277,36 +241,6 @@ def _check(argv: Sequence[str]) -> None:
     show(found, args.json, "\n".join(text))
 
 
-def _export(argv: Sequence[str]) -> None:
-    """Write a run's episodes, or a plan's policy, for other tools."""
-    args = read(ExportArgs, argv, "export", _export.__doc__)
-    if args.format in ("onnx", "numpy"):
-        policy = ActorPolicy.load(pipeline.Plan.checked(args.source) / "policy.safetensors")
-        (export_onnx if args.format == "onnx" else export_numpy)(policy.arrays, args.out)
-        show({"out": str(args.out)}, args.json, f"policy: {args.out}")
-        return
-    data = Dataset.open(args.source)
-    reward = None if args.reward is None else pipeline.label(data, args.reward).reward
-    value: dict[str, Any] = {"out": str(args.out), "episodes": data.episodes}
-    if args.format == "minari":
-        value["id"] = export_minari(data, args.out, reward)
-    else:
-        export_npz(data, args.out, reward)
-    text = f"{data.episodes} episodes: {args.out}"
-    show(value, args.json, text + (f", Minari's id is {value['id']}" if "id" in value else ""))
-
-
-def _import(argv: Sequence[str]) -> None:
-    """Make a run from episodes that other tools have collected, to plan on data you already have."""
-    args = read(ImportArgs, argv, "import", _import.__doc__)
-    if args.format == "minari":
-        data = import_minari(args.source, args.root, args.domain, args.out)
-    else:
-        data = import_npz(Path(args.source), args.domain, args.out)
-    value = {"run": str(args.out), "frames": data.frames, "episodes": data.episodes}
-    show(value, args.json, f"{data.frames} frames in {data.episodes} episodes: {args.out}")
-
-
 def _list(argv: Sequence[str]) -> None:
     """List domains with their tasks, explorers, planners, the exact algorithms; or read about one."""
     args = read(ListArgs, argv, "list", _list.__doc__)
@@ -354,8 +288,8 @@ COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
     "evaluate": _evaluate,
     "inspect": _inspect,
     "check": _check,
-    "export": _export,
-    "import": _import,
+    "export": export,
+    "import": import_,
     "bench": bench,
     "report": report,
     "list": _list,
@@ -379,6 +313,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         if argv[0] not in COMMANDS:
             raise unknown("command", argv[0], COMMANDS)
         COMMANDS[argv[0]](argv[1:])
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever reads, `head` perhaps, has seen enough; what is left goes nowhere
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
     except StoppedError as stopped:
         resume = ["--resume"] if argv[0] in RESUMED and "--resume" not in argv else []
         again = shlex.join([*argv, *resume])

@@ -1,4 +1,4 @@
-"""A process that computes one cell: python -m rewardfree.bench.worker ROOT, with the job and its core on its input."""
+"""A process that computes one cell: python -m rewardfree.bench.worker ROOT, its job and core on its input."""
 
 from __future__ import annotations
 
