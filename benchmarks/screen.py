@@ -74,8 +74,9 @@ CHANGES: dict[str, dict[str, Any]] = {
     "width 128": {"hidden": 128},
     "less noise": {"noise": 0.05},
     "more noise": {"noise": 0.4},
-    "epsilon": {"epsilon": 0.2},
-    "held noise": {"epsilon": 0.25, "epsilon_hold": 20},
+    "no random actions": {"epsilon": 0.0},
+    "random actions not held": {"epsilon_hold": 1},
+    "held for 20": {"epsilon_hold": 20},
 }
 """What a setting changes of GFA-RFE's default."""
 

@@ -16,9 +16,7 @@ from typing import Any
 import pytest
 
 import rewardfree as rf
-from rewardfree import machine
 from rewardfree.bench.estimate import seconds_left
-from rewardfree.bench.executors import Local
 from rewardfree.bench.grid import Grid
 from rewardfree.bench.jobs import ExploreJob, PlanJob, from_record
 from rewardfree.bench.live import duration, live_table
@@ -189,24 +187,6 @@ def test_a_grid_goes_on_from_its_results_file_alone(tmp_path: Path) -> None:
     assert code == 2
     assert "results.json" in err
     assert "Traceback" not in err
-
-
-def test_local_workers_have_a_core_each(tmp_path: Path) -> None:
-    """As many workers as cores, and none of them shares one."""
-    jobs = Grid("tiny", explorers=("random",), domains=("point_mass_maze",), seeds=machine.cores()).jobs()
-    explorations = [job for job in jobs if isinstance(job, ExploreJob)]
-    with Local(tmp_path, len(explorations)) as executor:
-        for job in explorations:
-            executor.start(job)
-        allowed = [_settled(process.pid) for _, process in executor._running]
-    assert sorted(core for cores in allowed for core in cores) == sorted(os.sched_getaffinity(0))
-
-
-def _settled(process: int) -> set[int]:
-    """The cores that a worker may use, once it has chosen."""
-    while len(os.sched_getaffinity(process)) > 1:
-        time.sleep(0.01)
-    return os.sched_getaffinity(process)
 
 
 def _alive(process: int) -> bool:

@@ -14,13 +14,16 @@ import time
 from pathlib import Path
 from typing import Any, Protocol, Self
 
-from rewardfree import machine
 from rewardfree.bench.jobs import Job, from_record
 from rewardfree.durable import InUseError
 from rewardfree.errors import UserError
 
-ONE_THREAD = {"OMP_NUM_THREADS": "1", "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false"}
-"""Several runs side by side are fastest with one thread each."""
+ONE_THREAD = {
+    "OMP_NUM_THREADS": "1",
+    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
+    "PJRT_NPROC": "1",  # XLA's own pool of threads, which the flag leaves as large as the machine
+}
+"""Several runs side by side are fastest with one thread each, and then their bits are the same anywhere."""
 SHARED_GPU = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
 """The first cell on a GPU would take most of its memory, whatever it needs."""
 PATIENCE = 120.0
@@ -57,13 +60,11 @@ def one_thread() -> dict[str, str]:
 
 
 class Local:
-    """One process for each cell, with one thread on a core of its own, and as many as there are cores."""
+    """One process for each cell, with one thread, and as many as there are cores."""
 
     def __init__(self, root: Path, workers: int) -> None:
         self._root, self._workers = root, workers
         self._running: list[tuple[Job, subprocess.Popen[bytes]]] = []
-        self._core: dict[str, int] = {}
-        """The core of each running cell, by its key."""
 
     def __enter__(self) -> Self:
         return self
@@ -90,9 +91,7 @@ class Local:
                 start_new_session=True,  # Ctrl-C is passed on by `stop`, once
             )
         assert process.stdin is not None
-        self._core[job.key] = machine.least_used(self._core.values())
-        work = {"job": job.record, "core": self._core[job.key]}
-        process.stdin.write(json.dumps(work).encode() + b"\n")
+        process.stdin.write(json.dumps(job.record).encode() + b"\n")
         process.stdin.flush()  # and left open: a worker whose pipe closes has lost its grid, and ends
         self._running.append((job, process))
 
@@ -102,10 +101,9 @@ class Local:
                 self._running[0][1].wait(timeout=0.5)
         ended = [(job, process) for job, process in self._running if process.poll() is not None]
         self._running = [pair for pair in self._running if pair not in ended]
-        for job, process in ended:
+        for _, process in ended:
             assert process.stdin is not None
             process.stdin.close()
-            del self._core[job.key]
         return [(job, self._error(job, process.returncode)) for job, process in ended]
 
     def stop(self) -> None:

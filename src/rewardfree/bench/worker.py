@@ -1,4 +1,4 @@
-"""A process that computes one cell: python -m rewardfree.bench.worker ROOT, its job and core on its input."""
+"""A process that computes one cell: python -m rewardfree.bench.worker ROOT, with the job on its input."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import threading
 import traceback
 from pathlib import Path
 
-from rewardfree import machine
 from rewardfree.bench.jobs import from_record
 from rewardfree.durable import StoppedError
 from rewardfree.errors import UserError
@@ -17,9 +16,7 @@ from rewardfree.errors import UserError
 
 def main() -> int:
     """0 when the cell is there; otherwise the last line of the error output says why not."""
-    work = json.loads(sys.stdin.buffer.readline())
-    machine.keep_to(work["core"])
-    job = from_record(work["job"])
+    job = from_record(json.loads(sys.stdin.buffer.readline()))
     threading.Thread(target=_end_with_the_grid, daemon=True).start()
     try:
         job.run(Path(sys.argv[1]))
