@@ -23,7 +23,7 @@ ONE_THREAD = {
     "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
     "PJRT_NPROC": "1",  # XLA's own pool of threads, which the flag leaves as large as the machine
 }
-"""Several runs side by side are fastest with one thread each, and then their bits are the same anywhere."""
+"""Several runs side by side are fastest with one thread each, and have the same bits under any executor."""
 SHARED_GPU = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
 """The first cell on a GPU would take most of its memory, whatever it needs."""
 PATIENCE = 120.0
