@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 from scipy.stats import spearmanr
 
+from benchmarks.screen import grouped
+
 
 def known_before(result: dict[str, Any], task: str) -> dict[str, float]:
     """What an exploration's cell tells of a task."""
@@ -28,14 +30,11 @@ def pairs(files: list[Path]) -> dict[str, list[tuple[dict[str, float], float]]]:
     """For each domain and task: what was known of each exploration, and the return planned from it."""
     found = defaultdict(list)
     for file in files:
-        cells = json.loads(file.read_text(encoding="utf-8"))["cells"]
-        explored = [cell for cell in cells if cell["kind"] == "explore"]
-        for plan in (cell for cell in cells if cell["kind"] == "plan"):
-            for cell in explored:
-                if cell["config"] == plan["config"]["explore"]:
-                    task = plan["config"]["task"]
-                    known = known_before(cell["result"], task)
-                    found[f"{cell['config']['domain']} {task}"].append((known, plan["result"]["mean"]))
+        for cell, plans in grouped(json.loads(file.read_text(encoding="utf-8"))["cells"]):
+            for plan in plans:
+                task = plan["config"]["task"]
+                known = known_before(cell["result"], task)
+                found[f"{cell['config']['domain']} {task}"].append((known, plan["result"]["mean"]))
     return found
 
 
@@ -47,10 +46,11 @@ def main() -> None:
     measures = list(next(iter(found.values()))[0][0])
     rows = {
         task: [
-            spearmanr([known[measure] for known, _ in rows], [r for _, r in rows])[0] for measure in measures
+            spearmanr([known[name] for known, _ in sets], [planned for _, planned in sets])[0]
+            for name in measures
         ]
-        for task, rows in found.items()
-        if len(rows) > 2
+        for task, sets in found.items()
+        if len(sets) > 2
     }
     print(f"{'':18}{'sets':>5}", *(f"{measure:>17}" for measure in measures))
     for task, row in rows.items():

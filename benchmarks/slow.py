@@ -19,6 +19,7 @@ import numpy as np
 import rewardfree as rf
 from rewardfree import pipeline, registry
 from rewardfree.data import files
+from rewardfree.rewards.support import best_window
 
 REST = 1.0
 SPEEDS = (6.0, 10.0, 15.0)
@@ -48,14 +49,9 @@ def measured(run: str) -> dict[str, Any]:
         "upright": int(upright.sum()),
         "upright_below": {str(bound): int((upright & (speed < bound)).sum()) for bound in SPEEDS},
         "longest_stand": max(stretches, default=0),
-        "best_windows": {task: max(map(_best, episodes)) for task, episodes in rewards.items()},
+        "best_windows": {task: best_window(episodes, WINDOW) for task, episodes in rewards.items()},
         "saturated": float((np.abs(data.array("action")) > 0.95).mean()),
     }
-
-
-def _best(reward: np.ndarray) -> float:
-    """The best mean over a window."""
-    return float(np.convolve(reward, np.full(WINDOW, 1 / WINDOW), "valid").max())
 
 
 def speed_of(plan: str, episodes: int = 3) -> dict[str, Any]:
