@@ -81,6 +81,15 @@ VARIANTS: dict[str, tuple[DdpgFamily, int]] = {
         replace(NORMED, batch=64, behaviour=0.03, learning_rate=1e-3),
         5 * UPDATES,
     ),
+    **{f"gamma {gamma}": (replace(MEAN, batch=64, gamma=gamma), 5 * UPDATES) for gamma in (0.97, 0.98)},
+    "the smaller, gamma 0.97": (replace(NORMED, batch=64, gamma=0.97), 5 * UPDATES),
+    **{
+        f"five critics, the least, gamma {gamma}": (
+            replace(NORMED, batch=64, gamma=gamma, critics=5),
+            5 * UPDATES,
+        )
+        for gamma in (0.98, 0.99)
+    },
     "slow actor": (
         replace(NEAR, learning_rate=1e-3, target_actor=True, actor_every=2, actor_noise=False),
         13_000,

@@ -20,7 +20,7 @@ from rewardfree.bench.grid import Grid
 from rewardfree.bench.jobs import ExploreJob, Job
 from rewardfree.bench.published import TABLE2
 from rewardfree.bench.results import Results, mean_and_std
-from rewardfree.bench.statistics import interval, iqm, probability_of_improvement, profile
+from rewardfree.bench.statistics import difference, interval, iqm, probability_of_improvement, profile
 from rewardfree.cli import main
 from rewardfree.data import files
 
@@ -51,6 +51,13 @@ def test_profiles_and_probabilities_by_hand() -> None:
     assert probability_of_improvement(scores, low) == 3.5 / 4
     assert probability_of_improvement(low, scores) == 0.5 / 4
     assert probability_of_improvement(scores, scores) == 0.5
+
+
+def test_a_difference_counts_all_tasks_alike() -> None:
+    scores = [np.array([0.2, 0.6]), np.array([0.8, 1.0, 0.9])]
+    others = [np.array([0.1]), np.array([1.0])]
+    assert difference(scores, others) == pytest.approx((0.3 - 0.1) / 2)
+    assert difference(others, scores) == pytest.approx(-0.1)
 
 
 def test_spread_is_printed_as_the_paper_does() -> None:

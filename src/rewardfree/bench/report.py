@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 from collections import defaultdict
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,14 @@ from matplotlib.figure import Figure
 
 from rewardfree.bench import plots, published
 from rewardfree.bench.results import FULL_SCORE, Plans, Results, mean_and_std
-from rewardfree.bench.statistics import LEVEL, interval, iqm, probability_of_improvement
+from rewardfree.bench.statistics import (
+    LEVEL,
+    Scores,
+    difference,
+    interval,
+    iqm,
+    probability_of_improvement,
+)
 from rewardfree.webpage import (
     bullets,
     captioned,
@@ -110,15 +118,6 @@ def _aggregate(results: Results, plans: Plans, domain: str) -> str:
         [label, f"{iqm(whole[label]):.3f}", _interval(interval(iqm, whole[label]), 3) or "one seed"]
         for label in ranked
     ]
-    chances = []
-    for label in (label for label in whole if label.startswith("gfa-rfe")):
-        row = [label]
-        for other, theirs in whole.items():
-            pair = whole[label], theirs
-            bounds = _interval(interval(probability_of_improvement, *pair), 2)
-            chance = f"{probability_of_improvement(*pair):.2f}" + (f" ({bounds})" if bounds else "")
-            row.append("" if other == label else chance)
-        chances.append(row)
     figure = plots.profiles(whole, plots.colours(results.every_label))
     return section(
         f"{domain}: over all tasks",
@@ -127,13 +126,26 @@ def _aggregate(results: Results, plans: Plans, domain: str) -> str:
         captioned(
             picture(figure, f"Performance profiles, {domain}"), "Performance profiles: higher is better."
         ),
-        *(
-            ("<h4>Chance that a run of GFA-RFE beats one of another</h4>", table(["", *whole], chances))
-            if chances
-            else ()
-        ),
+        _against(whole, "Chance that a run of GFA-RFE beats one of another", probability_of_improvement, 2),
+        _against(whole, "GFA-RFE's mean minus another's", difference, 3),
         level=3,
     )
+
+
+def _against(
+    whole: Mapping[str, Scores], title: str, compare: Callable[[Scores, Scores], float], digits: int
+) -> str:
+    """A row for each column of GFA-RFE: it beside every other one, with an interval."""
+    rows = []
+    for label in (label for label in whole if label.startswith("gfa-rfe")):
+        row = [label]
+        for other in whole:
+            pair = whole[label], whole[other]
+            bounds = _interval(interval(compare, *pair), digits)
+            value = f"{compare(*pair):.{digits}f}" + (f" ({bounds})" if bounds else "")
+            row.append("" if other == label else value)
+        rows.append(row)
+    return f"<h4>{title}</h4>" + table(["", *whole], rows) if rows else ""
 
 
 def _interval(bounds: tuple[float, float] | None, digits: int) -> str:
