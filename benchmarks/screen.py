@@ -74,9 +74,10 @@ CHANGES: dict[str, dict[str, Any]] = {
     "width 128": {"hidden": 128},
     "less noise": {"noise": 0.05},
     "more noise": {"noise": 0.4},
-    "no random actions": {"epsilon": 0.0},
-    "random actions not held": {"epsilon_hold": 1},
-    "held for 20": {"epsilon_hold": 20},
+    "random actions": {"epsilon": 0.2},
+    "random actions, held for 50": {"epsilon": 0.2, "epsilon_hold": 50},
+    "ridge 100": {"oracle": rf.Elliptical(ridge=100.0)},
+    "ridge 1000": {"oracle": rf.Elliptical(ridge=1000.0)},
 }
 """What a setting changes of GFA-RFE's default."""
 

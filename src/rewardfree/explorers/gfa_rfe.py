@@ -66,10 +66,6 @@ class GfaRfe(ActorCriticExplorer):
     learning_rate: float = 3e-4
     normalise: bool = True
     chunk: int = 50
-    epsilon: float = 0.2
-    """Probability of a uniformly random action. Held for `epsilon_hold` frames it brings a body to rest,
-    which the bonus hardly pays for and planned policies run into."""
-    epsilon_hold: int = 50
 
     @classmethod
     def presets(cls) -> Mapping[str, GfaRfe]:
@@ -85,8 +81,6 @@ class GfaRfe(ActorCriticExplorer):
             learning_rate=1e-4,
             normalise=False,
             chunk=2,
-            epsilon=0.0,
-            epsilon_hold=1,
         )
         paper = replace(
             ensemble,
