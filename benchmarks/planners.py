@@ -30,7 +30,7 @@ from rewardfree.rewards.resolve import resolve
 
 PLAIN = replace(rf.DdpgTwin.presets()["paper"], batch=256, learning_rate=3e-4, normalise=True)
 NEAR = replace(PLAIN, behaviour=0.1)
-NORMED = replace(PLAIN, share="nothing", critic_norm="both")
+NORMED = replace(PLAIN, share="nothing", critic_shape="normed")
 MEAN = replace(NORMED, bootstrap="mean", actor_objective="mean")
 UPDATES = 10_000
 VARIANTS: dict[str, tuple[DdpgFamily, int]] = {

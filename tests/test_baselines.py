@@ -45,7 +45,7 @@ def linear(w: Any, b: Any) -> Mlp:
 def batch(**arrays: Any) -> Batch:
     """Two transitions; what is not given is zero."""
     shapes = {"observation": (2, 2), "action": (2, 1), "reward": (2,), "discount": (2,)}
-    full = {**shapes, "next_observation": (2, 2), "skill": (2, 0)}
+    full = {**shapes, "next_observation": (2, 2), "skill": (2, 0), "next_quantities": (2, 0)}
     return Batch(**{
         name: jnp.array(arrays[name], jnp.float32) if name in arrays else jnp.zeros(shape)
         for name, shape in full.items()
@@ -209,7 +209,7 @@ def test_aps_values_are_successor_features_times_the_skill() -> None:
     assert agent.critics.w3.shape == (2, 4, 2)
     data = Batch(
         jnp.ones((3, 3)), jnp.zeros((3, 2)), jnp.zeros(3), jnp.ones(3), jnp.ones((3, 3)),
-        jnp.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]]),
+        jnp.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]]), jnp.zeros((3, 0)),
     )  # fmt: skip
     values = explorer.target_values(agent, data, KEY, here=True).here
     x = jnp.concatenate([data.observation, data.skill, data.action], axis=1)
@@ -259,7 +259,8 @@ def test_a_baselines_model_learns_what_it_is_asked_to(name: str) -> None:
         reward=jnp.zeros(16),
         discount=jnp.ones(16),
         next_observation=jnp.asarray(rng.normal(size=(16, 3)), jnp.float32),
-        skill=jnp.stack([explorer.skill(np.array([n, 1]), 0) for n in range(16)]),
+        skill=jnp.stack([explorer.skill(SPEC, np.array([n, 1]), 0) for n in range(16)]),
+        next_quantities=jnp.zeros((16, 0)),
     )
     fit = jax.jit(explorer.fit)
     model = explorer.init_model(SPEC, KEY)
@@ -277,18 +278,18 @@ def test_a_baselines_model_learns_what_it_is_asked_to(name: str) -> None:
 
 def test_skills_keep_their_schedule() -> None:
     key = np.array([5, 6], np.uint32)
-    diayn = np.stack([Diayn().skill(key, step) for step in range(200)])
+    diayn = np.stack([Diayn().skill(SPEC, key, step) for step in range(200)])
     assert diayn.shape == (200, 16)
     assert (diayn.sum(axis=1) == 1).all()
     changes = np.flatnonzero((np.diff(diayn, axis=0) != 0).any(axis=1)) + 1
     assert set(changes) <= {50, 100, 150}
     assert len(changes) >= 1
-    aps = np.stack([Aps().skill(key, step) for step in range(20)])
+    aps = np.stack([Aps().skill(SPEC, key, step) for step in range(20)])
     np.testing.assert_allclose(np.linalg.norm(aps, axis=1), 1.0, rtol=1e-6)
     assert np.array_equal(np.flatnonzero((np.diff(aps, axis=0) != 0).any(axis=1)) + 1, [5, 10, 15])
-    smm = np.stack([Smm().skill(key, step) for step in range(1000)])
+    smm = np.stack([Smm().skill(SPEC, key, step) for step in range(1000)])
     assert (smm == smm[0]).all()
-    drawn = np.stack([Smm().skill(np.array([n, 0]), 0) for n in range(400)]).sum(axis=0)
+    drawn = np.stack([Smm().skill(SPEC, np.array([n, 0]), 0) for n in range(400)]).sum(axis=0)
     assert drawn.shape == (4,)
     assert (np.abs(drawn - 100) < 5 * (400 * 0.25 * 0.75) ** 0.5).all()
 

@@ -63,11 +63,11 @@ def leaves(tree: Any) -> dict[str, bytes]:
 
 def collect(explorer: Explorer, spec: Spec, episodes: int = 4, length: int = 5) -> ReplayBuffer:
     """A replay of random numbers, with the explorer's own skills."""
-    buffer = ReplayBuffer(spec, episodes * length, explorer.nstep, explorer.gamma, explorer.skills)
+    buffer = ReplayBuffer(spec, episodes * length, explorer.nstep, explorer.gamma, explorer.skill_size(spec))
     for number in range(episodes):
         episode = make_episode(length, number, spec)
         key = np.array([number, 0], np.uint32)
-        episode["skill"] = np.stack([explorer.skill(key, step) for step in range(length)])
+        episode["skill"] = np.stack([explorer.skill(spec, key, step) for step in range(length)])
         buffer.append(episode)
     return buffer
 
@@ -127,8 +127,8 @@ def test_an_explorer_acts_in_range_on_every_domain(explorer: Explorer, spec: Spe
     rng = np.random.default_rng(0)
     for step in range(60):
         observation = (10.0 ** rng.integers(-3, 4) * rng.normal(size=spec.observation)).astype(np.float32)
-        skill = explorer.skill(EPISODE_KEY, step)
-        assert skill.shape == (explorer.skills,)
+        skill = explorer.skill(spec, EPISODE_KEY, step)
+        assert skill.shape == (explorer.skill_size(spec),)
         now = Moment(observation, skill, EPISODE_KEY, step)
         action = act(now)
         assert action.shape == (spec.action,)
@@ -158,10 +158,11 @@ def test_an_explorers_run_repeats_itself_and_keeps_its_skills(name: str, tmp_pat
         {array: run.array(array) for array in ("observation", "action", "skill", "qpos")} for run in runs
     )
     assert all(np.array_equal(first[array], second[array]) for array in first)
-    assert first["skill"].shape == (1400, explorer.skills)
+    size = explorer.skill_size(runs[0].spec)
+    assert first["skill"].shape == (1400, size)
     shown = rf.inspect(runs[0])["skills"]
-    assert shown["length"] == explorer.skills
-    assert (shown["distinct"] > 0) == (explorer.skills > 0)
+    assert shown["length"] == size
+    assert (shown["distinct"] > 0) == (size > 0)
 
 
 @pytest.mark.parametrize(

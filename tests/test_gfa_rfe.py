@@ -15,6 +15,7 @@ from rewardfree.data.replay import Batch, ReplayBuffer
 from rewardfree.explorers._actor_critic import Values
 from rewardfree.explorers.gfa_rfe import GfaRfe, GfaRfeModel
 from rewardfree.interfaces import Moment
+from rewardfree.normalise import Moments, identity
 from rewardfree.oracles.q_ensemble import QEnsemble
 from rewardfree.policy import ActorPolicy
 
@@ -25,9 +26,11 @@ NEXT = jnp.array([[0.0, 1.0, 1.0], [0.1, 3.0, 31.0]])
 STD_NEXT = np.sqrt(0.5) * np.array([0.1, 2.0, 30.0])
 VALUES = Values(HERE, NEXT, jnp.zeros((3, 2)))
 BATCH = Batch(
-    jnp.zeros((3, 3)), jnp.zeros((3, 2)), jnp.zeros(3), jnp.ones(3), jnp.zeros((3, 3)), jnp.zeros((3, 0))
-)
-MODEL = GfaRfeModel((), jnp.float32(1.0))
+    jnp.zeros((3, 3)), jnp.zeros((3, 2)), jnp.zeros(3), jnp.ones(3), jnp.zeros((3, 3)),
+    skill=jnp.array([[1.0, 0.0], [0.6, -0.8], [0.0, 0.0]]),
+    next_quantities=jnp.array([[3.0, 7.0], [3.0, -9.0], [5.0, 5.0]]),
+)  # fmt: skip
+MODEL = GfaRfeModel((), jnp.float32(1.0), identity(2))
 PRESETS = GfaRfe.presets()
 
 
@@ -66,12 +69,45 @@ def test_sigma_bar_of_algorithm_1_can_weigh_the_critics() -> None:
 
 
 def test_fast_reward_is_centred_and_scaled_by_the_running_spread() -> None:
-    fast = dataclasses.replace(PRESETS["fast"], oracle=QEnsemble())
+    fast = dataclasses.replace(PRESETS["fast"], oracle=QEnsemble(), aim=0.0)
     model, reward, _ = fast.intrinsic_reward(MODEL, BATCH, VALUES)
     variance = 0.99 + 0.01 * STD_HERE.var()
     np.testing.assert_allclose(model.variance, variance, rtol=1e-5)
     np.testing.assert_allclose(reward, (STD_HERE - STD_HERE.mean()) / np.sqrt(variance), rtol=1e-5)
     np.testing.assert_array_equal(fast.weight(model, BATCH, VALUES)[0], np.ones(3))
+
+
+def test_an_aim_pays_along_its_direction_of_the_quantities() -> None:
+    """q is (3 - 1) / 2 = 1 and (7 - -1) / 4 = 2 spreads out, then 1 and -2; an aim of 0 pays nothing."""
+    alone = dataclasses.replace(PRESETS["fast"], oracle=QEnsemble(), aim=0.0)
+    aimed = dataclasses.replace(alone, aim=5.0, aim_clip=1.5)
+    model = MODEL._replace(quantities=Moments(jnp.array([1.0, -1.0]), jnp.array([2.0, 4.0]), jnp.float32(9)))
+    without, reward = (one.intrinsic_reward(model, BATCH, VALUES)[1] for one in (alone, aimed))
+    np.testing.assert_allclose(reward - without, [5 * 1.0, 5 * (0.6 * 1.0 + 0.8 * 1.5), 0.0], rtol=1e-4)
+
+
+def test_aims_are_held_for_a_while_and_some_are_none() -> None:
+    explorer = dataclasses.replace(PRESETS["fast"], aim_none=0.3, skill_every=20)
+    aims = np.stack([explorer.skill(SPEC, np.array([1, 2], np.uint32), step) for step in range(8000)])
+    aims = aims.reshape(400, 20, 2)
+    assert (aims == aims[:, :1]).all()
+    length = np.linalg.norm(aims[:, 0], axis=1)
+    assert (np.isclose(length, 1) | (length == 0)).all()
+    assert abs((length == 0).mean() - 0.3) < 4 * (0.3 * 0.7 / 400) ** 0.5
+    assert np.abs(aims[:, 0].mean(axis=0)).max() < 4 / 400**0.5
+    assert PRESETS["paper"].skill_size(SPEC) == PRESETS["released"].skill_size(SPEC) == 0
+
+
+def test_a_minibatch_is_learned_for_aims_drawn_anew_too() -> None:
+    explorer = dataclasses.replace(PRESETS["fast"], aim_none=0.3, aim_anew=0.6)
+    many = jax.tree.map(lambda leaf: jnp.repeat(leaf[:1], 1000, axis=0), BATCH)
+    batch = explorer.relabel(many, jax.random.PRNGKey(0))
+    kept = (batch.skill == many.skill).all(axis=1)
+    assert abs(kept.mean() - 0.4) < 4 * (0.4 * 0.6 / 1000) ** 0.5
+    length = jnp.linalg.norm(batch.skill[~kept], axis=1)
+    assert (jnp.isclose(length, 1) | (length == 0)).all()
+    assert abs((length == 0).mean() - 0.3) < 4 * (0.3 * 0.7 / 600) ** 0.5
+    assert PRESETS["paper"].relabel(many, jax.random.PRNGKey(0)) is many
 
 
 def test_presets_differ_where_the_paper_and_its_release_do() -> None:
@@ -115,7 +151,7 @@ def test_every_preset_learns_from_a_replay_and_repeats_itself(preset: str) -> No
     small = dataclasses.replace(PRESETS[preset], hidden=8, batch=8, critics=3)
     if preset == "fast":
         small = dataclasses.replace(small, oracle=dataclasses.replace(small.oracle, features=8))  # type: ignore[type-var]
-    buffer = ReplayBuffer(SPEC, 20, small.nstep, small.gamma)
+    buffer = ReplayBuffer(SPEC, 20, small.nstep, small.gamma, small.skill_size(SPEC))
 
     def run() -> list[np.ndarray]:
         state = small.init(SPEC, jax.random.PRNGKey(0))
@@ -125,7 +161,8 @@ def test_every_preset_learns_from_a_replay_and_repeats_itself(preset: str) -> No
         assert int(state.agent.step) == 4
         return [np.asarray(leaf) for leaf in jax.tree.leaves(state)]
 
-    buffer.append(make_episode(5, 0))
+    episode = make_episode(5, 0)
+    buffer.append(episode | {"skill": np.zeros((5, small.skill_size(SPEC)), np.float32)})
     first, second = run(), run()
     assert all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
 
@@ -136,7 +173,7 @@ def test_configs_round_trip_through_json() -> None:
 
 
 def test_a_random_action_is_held_as_long_as_asked_for() -> None:
-    explorer = dataclasses.replace(PRESETS["fast"], hidden=8, epsilon=0.5, epsilon_hold=5, noise=0.0)
+    explorer = dataclasses.replace(PRESETS["fast"], hidden=8, epsilon=0.5, epsilon_hold=5, noise=0.0, aim=0.0)
     state = explorer.init(SPEC, jax.random.PRNGKey(0))
     act = explorer.behaviour(state)
     observation, key, skill = np.zeros(3, np.float32), np.array([1, 2], np.uint32), np.zeros(0, np.float32)

@@ -174,7 +174,7 @@ def test_random_returns_are_the_returns_of_the_rewards() -> None:
     rows = 4
     s, a = jnp.full((rows, 3), 0.3), jnp.zeros((rows, 2))
     zeros = jnp.zeros(rows)
-    batch = Batch(s, a, zeros, zeros + 0.5, s, jnp.zeros((rows, 0)))
+    batch = Batch(s, a, zeros, zeros + 0.5, s, *jnp.zeros((2, rows, 0)))
     values = Values(jnp.ones((2, rows)), jnp.ones((2, rows)), a)
     state = oracle.init(SPEC, KEY)
     step = jax.jit(oracle.fit)
@@ -193,7 +193,7 @@ def test_an_inverse_model_sees_what_actions_change() -> None:
     a = rng.uniform(-1, 1, (256, 2)).astype(np.float32)
     after = np.concatenate([s[:, :1] + a[:, :1], rng.standard_normal((256, 2))], axis=1).astype(np.float32)
     zeros = jnp.zeros(256)
-    batch = Batch(jnp.asarray(s), jnp.asarray(a), zeros, zeros, jnp.asarray(after), jnp.zeros((256, 0)))
+    batch = Batch(jnp.asarray(s), jnp.asarray(a), zeros, zeros, jnp.asarray(after), *jnp.zeros((2, 256, 0)))
     values = Values(jnp.zeros((2, 256)), jnp.zeros((2, 256)), batch.action)
     state = oracle.init(SPEC, KEY)
     step = jax.jit(oracle.fit)

@@ -28,7 +28,13 @@ class Exploration:
         self._simulator, self._explorer = simulator, explorer
         self._frames, self._seed, self._run = frames, seed, run
         self.buffer = ReplayBuffer(
-            simulator.spec, frames, explorer.nstep, explorer.gamma, explorer.skills, memory, run
+            simulator.spec,
+            frames,
+            explorer.nstep,
+            explorer.gamma,
+            explorer.skill_size(simulator.spec),
+            memory,
+            run,
         )
         self._state = explorer.init(simulator.spec, _keys(np.random.default_rng(seed), 1)[0])
         self.frame = self.updates = 0
@@ -93,7 +99,7 @@ class Exploration:
         act, act_key = explorer.behaviour(self._state), _keys(rng, 1)[0]
         for number, (update_key, random_action) in enumerate(zip(_keys(rng, length), uniform, strict=True)):
             seeding = self.frame < explorer.seed_frames
-            skill = explorer.skill(act_key, number)
+            skill = explorer.skill(spec, act_key, number)
             action = random_action if seeding else act(Moment(state.observation, skill, act_key, number))
             if not np.isfinite(action).all():
                 raise FloatingPointError("its action is not a number")

@@ -177,15 +177,17 @@ class Explorer(ABC):
     """Frames of uniformly random actions before the first update."""
     nstep: int
     gamma: float
-    skills: int = 0
-    """Length K of the skill vector that actor and critics see beside the observation; 0: there is none."""
 
     @classmethod
     def presets(cls) -> Mapping[str, Self]:
         """Settings by name; the first is the default."""
         return {"default": cls()}
 
-    def skill(self, key: np.ndarray, step: int) -> Float[np.ndarray, " K"]:
+    def skill_size(self, spec: Spec) -> int:
+        """Length K of the skill that actor and critics see beside the observation; 0: there is none."""
+        return 0
+
+    def skill(self, spec: Spec, key: np.ndarray, step: int) -> Float[np.ndarray, " K"]:
         """The skill at a step of the episode with this key; it is stored with the step's transition."""
         return np.zeros(0, np.float32)
 

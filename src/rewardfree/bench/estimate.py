@@ -79,11 +79,12 @@ def trial(jobs: Iterable[Job], heard: Callable[[Job], None]) -> dict[str, float]
 def _explore_rate(job: ExploreJob) -> float:
     """Seconds of a frame: a step of the simulator, and its share of the learner's call."""
     simulator, explorer = pipeline.make_domain(job.domain), registry.from_json("explorer", job.explorer)
-    length = min(simulator.spec.episode_length, 1000)
-    skill = explorer.skill(np.zeros(2, np.uint32), 0)
+    spec = simulator.spec
+    length = min(spec.episode_length, 1000)
+    skill = explorer.skill(spec, np.zeros(2, np.uint32), 0)
     started = time.perf_counter()
     recorder = Recorder(simulator.reset(0))
-    for action in np.random.default_rng(0).uniform(-1, 1, (length, simulator.spec.action)):
+    for action in np.random.default_rng(0).uniform(-1, 1, (length, spec.action)):
         step = simulator.step(action.astype(np.float32))
         recorder.add(action.astype(np.float32), step, skill)
         if step.terminated or step.truncated:
@@ -91,9 +92,9 @@ def _explore_rate(job: ExploreJob) -> float:
     rate = (time.perf_counter() - started) / len(recorder)
     if explorer.seed_frames >= job.frames:
         return rate
-    buffer = ReplayBuffer(simulator.spec, job.frames, explorer.nstep, explorer.gamma, explorer.skills)
+    buffer = ReplayBuffer(spec, job.frames, explorer.nstep, explorer.gamma, explorer.skill_size(spec))
     buffer.append(recorder.arrays())
-    state = explorer.absorb(explorer.init(simulator.spec, jax.random.PRNGKey(0)), buffer)
+    state = explorer.absorb(explorer.init(spec, jax.random.PRNGKey(0)), buffer)
     updates = max(1, explorer.chunk // explorer.update_every)
     calls = -(-_TRIAL_UPDATES // updates)
     for number in range(calls + 1):

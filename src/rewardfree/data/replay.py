@@ -37,12 +37,14 @@ class Replay(NamedTuple):
     length: Int[Array, " E"]
     skill: Float[Array, "C K"]
     """The skill that chose the action; K = 0 without skills."""
+    quantities: Float[Array, "R Q"]
+    """The domain's named quantities of each state, when exploring. A plan has them in its reward: Q = 0."""
     size: Int[Array, ""]
     episodes: Int[Array, ""]
 
 
 class Batch(NamedTuple):
-    """B transitions, `next_observation` n steps later."""
+    """B transitions, `next_observation` and `next_quantities` n steps later."""
 
     observation: Float[Array, "B O"]
     action: Float[Array, "B A"]
@@ -50,6 +52,7 @@ class Batch(NamedTuple):
     discount: Float[Array, " B"]
     next_observation: Float[Array, "B O"]
     skill: Float[Array, "B K"]
+    next_quantities: Float[Array, "B Q"]
 
 
 def take(replay: Replay, index: Int[Array, " B"]) -> Batch:
@@ -61,6 +64,7 @@ def take(replay: Replay, index: Int[Array, " B"]) -> Batch:
         discount=replay.discount[index],
         next_observation=replay.observation[replay.end[index]],
         skill=replay.skill[index],
+        next_quantities=replay.quantities[replay.end[index]],
     )
 
 
@@ -119,6 +123,7 @@ def labelled_replay(data: LabelledDataset, nstep: int, gamma: float) -> Replay:
         start=jnp.asarray(start, jnp.int32),
         length=jnp.asarray(lengths, jnp.int32),
         skill=jnp.zeros((len(steps), 0)),  # a plan has no use for the skills that explored
+        quantities=jnp.zeros((rows[-1], 0)),
         size=jnp.int32(len(steps)),
         episodes=jnp.int32(len(lengths)),
     )
@@ -165,6 +170,7 @@ class ReplayBuffer:
             "start": ((episodes,), np.int32),
             "length": ((episodes,), np.int32),
             "skill": ((frames, skills), np.float32),
+            "quantities": ((frames + episodes, len(spec.quantities)), np.float32),
         }
         self._files: dict[str, np.ndarray] = {}
         if exceeds(sum(4 * math.prod(shape) for shape, _ in shapes.values()), memory):
@@ -188,8 +194,15 @@ class ReplayBuffer:
             "start": np.array([self.size], np.int32),
             "length": np.array([length], np.int32),
             "skill": episode["skill"],
+            "quantities": episode["quantities"],
         }
-        at = {"observation": self.size + self.episodes, "start": self.episodes, "length": self.episodes}
+        states = self.size + self.episodes
+        at = {
+            "observation": states,
+            "quantities": states,
+            "start": self.episodes,
+            "length": self.episodes,
+        }
         first = {name: at.get(name, self.size) for name in news}
         self.size += length
         self.episodes += 1

@@ -18,7 +18,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from rewardfree.data.replay import Batch, ReplayBuffer
 from rewardfree.errors import UserError
 from rewardfree.interfaces import Metrics, Spec
-from rewardfree.networks import Init, Net, Normed, apply, make_ensemble, make_net, member
+from rewardfree.networks import Init, Net, Network, Shape, apply, make_ensemble, make_net, member
 from rewardfree.normalise import Moments, identity, refreshed, standardise
 
 COMBINE: dict[str, Callable[..., Array]] = {
@@ -35,8 +35,8 @@ class Agent(NamedTuple):
     actor: Net
     target_actor: Net | None
     """The slow copy of the actor, if it is asked for."""
-    critics: Net
-    targets: Net
+    critics: Network
+    targets: Network
     actor_optimiser: optax.OptState
     critic_optimiser: optax.OptState
     seen: Moments
@@ -72,8 +72,8 @@ class ActorCritic:
     """Initialisation of the actor."""
     critic_init: Init = "orthogonal"
     """Initialisation of the critics; `released` reads the fan off the wrong axis."""
-    critic_norm: Normed = "first"
-    """Hidden layers of the critics that have a LayerNorm."""
+    critic_shape: Shape = "plain"
+    """The critics' network: a LayerNorm in the first hidden layer, in both (normed), or a residual block."""
     bootstrap: Literal["min", "mean", "own"] = "min"
     """The target critics at the end of a window: the least, their mean, or each critic's own."""
     actor_objective: Literal["min", "mean", "sum"] = "min"
@@ -110,6 +110,8 @@ class ActorCritic:
     def __post_init__(self) -> None:
         if self.trained == "cycle" and self.optimiser == "own" and self.share != "nothing":
             raise UserError("critics trained in turn with their own optimisers cannot share parameters")
+        if self.critic_shape == "residual" and self.share != "nothing":
+            raise UserError("residual critics have no trunk to share: set share to nothing")
 
     @property
     def critic_outputs(self) -> int:
@@ -122,7 +124,7 @@ class ActorCritic:
         actor = make_net(key_actor, (view, feature, self.hidden, spec.action), self.actor_init)
         sizes = (view + spec.action, self.hidden, self.hidden, self.critic_outputs)
         critics = make_ensemble(
-            key_critics, self.critics, sizes, self.critic_init, self.share, self.critic_norm
+            key_critics, self.critics, sizes, self.critic_init, self.share, self.critic_shape
         )
         adam = optax.adam(self.learning_rate)
         return Agent(
@@ -173,8 +175,9 @@ class ActorCritic:
     def mean_value(
         self, agent: Agent, observation: Float[Array, "B O"], action: Float[Array, "B A"]
     ) -> Float[Array, " B"]:
-        """The mean of the target critics at (s, a), of an agent without skills."""
-        nothing = jnp.zeros((*action.shape[:-1], 0))
+        """The mean of the target critics at (s, a), for the skill 0."""
+        skills = agent.actor.w1.shape[-2] - observation.shape[-1]
+        nothing = jnp.zeros((*action.shape[:-1], skills))
         return _values(agent.targets, agent, observation, nothing, action).mean(axis=0)
 
     def improve(
@@ -212,12 +215,12 @@ class ActorCritic:
 
     def _critic_step(
         self, agent: Agent, batch: Batch, target: Array, weight: Array, turn: Array
-    ) -> tuple[Net, optax.OptState, Array, Array]:
+    ) -> tuple[Network, optax.OptState, Array, Array]:
         """One Adam step on mean_B weight * (Q_i - target)^2, summed over the members that are trained."""
         if self.trained == "cycle" and target.ndim == 2:
             target = target[turn]
 
-        def loss(critics: Net) -> tuple[Array, Array]:
+        def loss(critics: Network) -> tuple[Array, Array]:
             q = _values(critics, agent, batch.observation, batch.skill, batch.action)
             return jnp.sum(jnp.mean(weight * jnp.square(q - target), axis=1)), q.mean()
 
@@ -258,7 +261,7 @@ class ActorCritic:
         """What the actor's step descends, from Q(s, pi(s)) and pi(s) without noise."""
         return -jnp.mean(q)
 
-    def _average(self, agent: Agent, turn: Array) -> Net:
+    def _average(self, agent: Agent, turn: Array) -> Network:
         """targets <- (1 - tau) targets + tau critics."""
         if self.averaged == "all":
             return jax.tree.map(self._mix, agent.targets, agent.critics)
@@ -283,7 +286,7 @@ def _view(agent: Agent, observation: Float[Array, "B O"], skill: Float[Array, "B
 
 
 def _values(
-    critics: Net,
+    critics: Network,
     agent: Agent,
     observation: Float[Array, "B O"],
     skill: Float[Array, "B K"],
@@ -299,5 +302,5 @@ def _put(full: Array, new: Array, turn: Array) -> Array:
     return full.at[turn if full.shape[0] > 1 else 0].set(new)
 
 
-def _first(tree: Net) -> Net:
+def _first(tree: Network) -> Network:
     return jax.tree.map(lambda leaf: leaf[0], tree)

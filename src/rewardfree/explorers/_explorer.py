@@ -19,6 +19,8 @@ from rewardfree.policy import ActorPolicy
 
 HELD, NOISE, SKILL = 0, 1, 2
 """Streams of random numbers of an episode."""
+RELABEL = 4
+"""What an update's key is folded with for the skills; its splits are for the rest."""
 
 
 class ExplorerState(NamedTuple):
@@ -51,6 +53,10 @@ class ActorCriticExplorer(ActorCritic, Explorer):
     def absorb_model(self, model: Any, replay: ReplayBuffer, value: Value) -> Any:
         return model
 
+    def relabel(self, batch: Batch, key: PRNGKeyArray) -> Batch:
+        """The minibatch with the skills that it is to be learned for."""
+        return batch
+
     def fit(self, model: Any, batch: Batch, key: PRNGKeyArray) -> tuple[Any, Metrics]:
         """One step of the model behind the reward."""
         return model, {}
@@ -72,7 +78,8 @@ class ActorCriticExplorer(ActorCritic, Explorer):
 
     def init(self, spec: Spec, key: PRNGKeyArray) -> ExplorerState:
         key_agent, key_model = jax.random.split(key)
-        return ExplorerState(self.init_agent(spec, key_agent, self.skills), self.init_model(spec, key_model))
+        agent = self.init_agent(spec, key_agent, self.skill_size(spec))
+        return ExplorerState(agent, self.init_model(spec, key_model))
 
     def behaviour(self, state: ExplorerState) -> Behaviour:
         """tanh(mu) plus unclipped noise, clamped to the range; with probability epsilon uniform."""
@@ -108,6 +115,7 @@ class ActorCriticExplorer(ActorCritic, Explorer):
         keys = jax.random.split(key, 4)
         agent = state.agent
         batch = sample(replay, keys[0], self.batch, self.partition, agent.step)
+        batch = self.relabel(batch, jax.random.fold_in(key, RELABEL))
         model, fitted = self.fit(state.model, batch, keys[1])
         values = self.target_values(agent, batch, keys[2], self.needs_values_here)
         model, reward, rewarded = self.intrinsic_reward(model, batch, values)

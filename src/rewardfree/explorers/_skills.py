@@ -9,24 +9,44 @@ import numpy as np
 from jaxtyping import Float
 
 from rewardfree.explorers._explorer import SKILL, ActorCriticExplorer
+from rewardfree.interfaces import Spec
 
 
 @dataclass(frozen=True)
-class SkillExplorer(ActorCriticExplorer):
-    """An explorer whose actor and critics also see a skill. A subclass says how one is drawn."""
+class ScheduledExplorer(ActorCriticExplorer):
+    """An explorer whose actor and critics also see a skill. A subclass says how long it is and draws it."""
 
-    skills: int = 16
-    """Length of the skill vector."""
     skill_every: int = 0
     """Steps after which a new skill is drawn; 0: one for the whole episode."""
 
     @abstractmethod
-    def draw(self, rng: np.random.Generator) -> Float[np.ndarray, " K"]:
+    def draw(self, rng: np.random.Generator, size: int) -> Float[np.ndarray, " K"]:
         """A skill at random."""
 
-    def skill(self, key: np.ndarray, step: int) -> Float[np.ndarray, " K"]:
+    def skill(self, spec: Spec, key: np.ndarray, step: int) -> Float[np.ndarray, " K"]:
         number = step // self.skill_every if self.skill_every else 0
-        return self.draw(np.random.default_rng([*key, SKILL, number])).astype(np.float32)
+        rng = np.random.default_rng([*key, SKILL, number])
+        return self.draw(rng, self.skill_size(spec)).astype(np.float32)
 
-    def one_hot(self, rng: np.random.Generator) -> Float[np.ndarray, " K"]:
-        return np.eye(self.skills)[rng.integers(self.skills)]
+
+@dataclass(frozen=True)
+class SkillExplorer(ScheduledExplorer):
+    """Skills of one length on every domain."""
+
+    skills: int = 16
+    """Length of the skill vector."""
+
+    def skill_size(self, spec: Spec) -> int:
+        return self.skills
+
+
+def direction(rng: np.random.Generator, size: int) -> Float[np.ndarray, " K"]:
+    """A unit vector, uniform over all."""
+    z = rng.standard_normal(size)
+    unit: np.ndarray = z / np.linalg.norm(z)
+    return unit
+
+
+def one_hot(rng: np.random.Generator, size: int) -> Float[np.ndarray, " K"]:
+    """One of so many skills."""
+    return np.eye(size)[rng.integers(size)]

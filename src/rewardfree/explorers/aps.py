@@ -22,7 +22,7 @@ from rewardfree.explorers._model import (
     norm,
     particle_entropy,
 )
-from rewardfree.explorers._skills import SkillExplorer
+from rewardfree.explorers._skills import SkillExplorer, direction
 from rewardfree.interfaces import Metrics, Spec
 from rewardfree.networks import Mlp, make_mlp
 
@@ -62,10 +62,8 @@ class Aps(SkillExplorer):
     def critic_outputs(self) -> int:
         return self.skills
 
-    def draw(self, rng: np.random.Generator) -> Float[np.ndarray, " K"]:
-        direction = rng.standard_normal(self.skills)
-        unit: np.ndarray = direction / np.linalg.norm(direction)
-        return unit
+    def draw(self, rng: np.random.Generator, size: int) -> Float[np.ndarray, " K"]:
+        return direction(rng, size)
 
     def init_model(self, spec: Spec, key: PRNGKeyArray) -> ApsModel:
         phi = make_mlp(key, spec.observation, self.hidden, self.hidden, self.skills)

@@ -6,13 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from rewardfree.data.replay import Batch, ReplayBuffer
 from rewardfree.explorers._actor_critic import Values, regression_weight
-from rewardfree.explorers._explorer import ActorCriticExplorer
+from rewardfree.explorers._skills import ScheduledExplorer, direction
 from rewardfree.interfaces import Metrics, Oracle, Spec, Value
+from rewardfree.normalise import Moments, identity, is_refresh, moments_of, standardise
 from rewardfree.oracles.elliptical import Elliptical
 from rewardfree.oracles.q_ensemble import QEnsemble
 
@@ -23,19 +26,26 @@ class GfaRfeModel(NamedTuple):
     oracle: Any
     variance: Float[Array, ""]
     """Running variance of D over minibatches."""
+    quantities: Moments
+    """What the named quantities are normalised with in an aim."""
 
 
 @dataclass(frozen=True)
-class GfaRfe(ActorCriticExplorer):
+class GfaRfe(ScheduledExplorer):
     """Uncertainty as reward, bonus and regression weight, with D from a bonus oracle.
 
         target = r + b + gamma^n combine_i T_i(s', a'),  r = intrinsic * D(s, a),  b = beta * D(s, a)
         loss   = mean over the batch of (Q_i(s, a) - target)^2 / sigma^2
 
+    In `fast` r also pays for an aim z, a random direction in the space of the domain's named quantities q,
+    which actor and critics see: r = intrinsic * D + aim * z'q(s'). The data is then that of policies which
+    pursue rewards of the kind that will be planned for, with the bonus on top, and not of tumbling from one
+    rare state to the next.
+
     Source: "Uncertainty-aware reward-free exploration with general function approximation", Algorithm 2.
 
     Differences: `paper` is the text and `released` the authors' code; docs/algorithms.md sets them side by
-    side, row by row. The defaults are the preset `fast`: another oracle, the elliptical one.
+    side, row by row. The defaults are the preset `fast`: another oracle, the elliptical one, and the aims.
     """
 
     oracle: Oracle = field(default_factory=Elliptical)
@@ -59,6 +69,17 @@ class GfaRfe(ActorCriticExplorer):
     weight_mean_one: bool = True
     """Weights are scaled to mean 1 in a batch."""
 
+    aim: float = 3.0
+    """Scale of an aim's reward z'q with |z| = 1 and q in standard deviations; 0: no aims, D alone."""
+    aim_clip: float = 2.0
+    """Standard deviations up to which a quantity counts: beyond, more of it is no better."""
+    aim_none: float = 0.25
+    """Share of aims that are z = 0: there the reward is D alone."""
+    aim_anew: float = 0.75
+    """Share of a minibatch that is learned for aims drawn anew, not for those that it was collected with."""
+    skill_every: int = 250
+    """Frames after which another aim is drawn; 0: one for the whole episode."""
+
     critics: int = 2
     share: Literal["nothing", "norm", "trunk"] = "nothing"
     bootstrap: Literal["min", "mean", "own"] = "mean"
@@ -75,6 +96,7 @@ class GfaRfe(ActorCriticExplorer):
         """
         ensemble = cls(
             oracle=QEnsemble(),
+            aim=0.0,
             critics=10,
             trained="cycle",
             standardise=False,
@@ -118,16 +140,37 @@ class GfaRfe(ActorCriticExplorer):
     def needs_values_here(self) -> bool:
         return self.oracle.reads_critics or (self.weight_at == "here" and self.weight_by == "sigma-bar")
 
+    def skill_size(self, spec: Spec) -> int:
+        """An aim has an entry for every quantity."""
+        return len(spec.quantities) if self.aim else 0
+
+    def draw(self, rng: np.random.Generator, size: int) -> Float[np.ndarray, " Q"]:
+        return direction(rng, size) * (rng.random() >= self.aim_none)
+
+    def relabel(self, batch: Batch, key: PRNGKeyArray) -> Batch:
+        """Most transitions serve other aims too: off-policy, each is as good for one as for another."""
+        if not self.aim:
+            return batch
+        key_aim, key_none, key_anew = jax.random.split(key, 3)
+        aim = jax.random.normal(key_aim, batch.skill.shape)
+        aim /= jnp.linalg.norm(aim, axis=-1, keepdims=True)
+        aim *= jax.random.uniform(key_none, (len(aim), 1)) >= self.aim_none
+        anew = jax.random.uniform(key_anew, (len(aim), 1)) < self.aim_anew
+        return batch._replace(skill=jnp.where(anew, aim, batch.skill))
+
     def init_model(self, spec: Spec, key: PRNGKeyArray) -> GfaRfeModel:
-        return GfaRfeModel(self.oracle.init(spec, key), jnp.float32(1.0))
+        return GfaRfeModel(self.oracle.init(spec, key), jnp.float32(1.0), identity(len(spec.quantities)))
 
     def absorb_model(self, model: GfaRfeModel, replay: ReplayBuffer, value: Value) -> GfaRfeModel:
+        if self.aim and is_refresh(replay.episodes):
+            seen = moments_of(replay.replay.quantities, replay.size + replay.episodes)
+            model = model._replace(quantities=seen)
         return model._replace(oracle=self.oracle.absorb(model.oracle, replay, value))
 
     def intrinsic_reward(
         self, model: GfaRfeModel, batch: Batch, values: Values
     ) -> tuple[GfaRfeModel, Float[Array, " B"], Metrics]:
-        """r + b: the intrinsic reward and the bonus enter the target alike."""
+        """r + b: the intrinsic reward, an aim's and the bonus enter the target alike."""
         oracle, fitted = self.oracle.fit(model.oracle, batch, values)
         model = model._replace(oracle=oracle)
         bonus = self.oracle.width(model.oracle, batch.observation, batch.action, values.here)
@@ -140,6 +183,11 @@ class GfaRfe(ActorCriticExplorer):
         if self.reward_clip is not None:
             metrics["reward_clipped"] = jnp.mean(reward > self.reward_clip)
             reward = jnp.clip(reward, 0.0, self.reward_clip)
+        if self.aim:
+            quantities = standardise(model.quantities, batch.next_quantities)
+            aimed = jnp.sum(batch.skill * jnp.clip(quantities, -self.aim_clip, self.aim_clip), axis=-1)
+            metrics["aimed"] = aimed.mean()
+            reward = reward + self.aim * aimed
         if self.oracle.reads_critics:
             metrics["bonus_per_q"] = bonus.mean() / (jnp.abs(values.here).mean() + 1e-8)
         return model, reward + self.beta * bonus, metrics

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from rewardfree.data.replay import Batch
 from rewardfree.explorers._actor_critic import Values
 from rewardfree.explorers._model import Learner, cross_entropy, descend, learner
-from rewardfree.explorers._skills import SkillExplorer
+from rewardfree.explorers._skills import SkillExplorer, one_hot
 from rewardfree.interfaces import Metrics, Spec
 from rewardfree.networks import Mlp, make_mlp
 
@@ -64,8 +64,8 @@ class Smm(SkillExplorer):
     kl_scale: float = 0.5
     """Scale of the KL term."""
 
-    def draw(self, rng: np.random.Generator) -> Float[np.ndarray, " K"]:
-        return self.one_hot(rng)
+    def draw(self, rng: np.random.Generator, size: int) -> Float[np.ndarray, " K"]:
+        return one_hot(rng, size)
 
     def init_model(self, spec: Spec, key: PRNGKeyArray) -> SmmModel:
         keys = jax.random.split(key, 3)
