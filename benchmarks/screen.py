@@ -45,6 +45,12 @@ CHANGES: dict[str, dict[str, Any]] = {
     "random returns": {"oracle": rf.RandomReturns()},
     "random rewards": {"oracle": rf.RandomReturns(horizon=0.0)},
     "q-ensemble": {"oracle": rf.QEnsemble(), "critics": 5, "bootstrap": "own"},
+    # the aims
+    "D alone": {"aim": 0.0},
+    "aims alone": {"intrinsic": 0.0},
+    "aim 1": {"aim": 1.0},
+    "aim 10": {"aim": 10.0},
+    "aims for 100 frames": {"skill_every": 100},
     # the weights
     "sigma bar": {"oracle": rf.Elliptical(sigma_epistemic=1.0, sigma_floor=0.1)},
     "weighted critics": {"weight_at": "here"},

@@ -33,7 +33,7 @@ from rewardfree.data.dataset import Recorder
 from rewardfree.data.replay import ReplayBuffer, sample
 from rewardfree.explorers._actor_critic import Agent
 from rewardfree.explorers._explorer import ActorCriticExplorer
-from rewardfree.interfaces import Domain, Spec
+from rewardfree.interfaces import Domain, Explorer, Spec
 from rewardfree.pipeline import make_domain
 from rewardfree.planners._ddpg import DdpgFamily
 from rewardfree.sizes import SizeName
@@ -48,16 +48,17 @@ def needed_flops(explorer: rf.GfaRfe, spec: Spec) -> float:
     """Multiplications and additions in the matrix products of one update that cannot be left out."""
     batch, hidden, members = explorer.batch, explorer.hidden, explorer.critics
     feature = explorer.feature or hidden
-    inputs = spec.observation + spec.action
+    view = spec.observation + explorer.skill_size(spec)
+    inputs = view + spec.action
     critic = 2 * batch * (inputs * hidden + hidden * hidden + hidden)  # one member, forward
-    actor = 2 * batch * (spec.observation * feature + feature * hidden + hidden * spec.action)
+    actor = 2 * batch * (view * feature + feature * hidden + hidden * spec.action)
     targets = members * critic * (2 if explorer.needs_values_here else 1)  # (s, a) and (s', a')
     trained = 3 * critic * (1 if explorer.trained == "cycle" else members)  # forward and backward
     policy = 2 * members * critic + 4 * actor  # critics forward, gradient to the action; actor at s' and s
     oracle = 0
     if isinstance(explorer.oracle, rf.Elliptical):
         d = explorer.oracle.features
-        oracle = 2 * batch * (inputs * d + d * d)  # phi, and norm(C^-1 phi)
+        oracle = 2 * batch * ((spec.observation + spec.action) * d + d * d)  # phi, and norm(C^-1 phi)
     return targets + trained + policy + oracle
 
 
@@ -103,8 +104,9 @@ def gemm() -> Callable[[], Any]:
     return run
 
 
-def collected(simulator: Domain, episodes: int, skills: int = 0) -> ReplayBuffer:
-    """A replay of random episodes."""
+def collected(simulator: Domain, episodes: int, explorer: Explorer | None = None) -> ReplayBuffer:
+    """A replay of random episodes, with random skills if the explorer has any."""
+    skills = 0 if explorer is None else explorer.skill_size(simulator.spec)
     buffer = ReplayBuffer(simulator.spec, episodes * simulator.spec.episode_length, 3, 0.99, skills)
     rng = np.random.default_rng(0)
     for seed in range(episodes):
@@ -226,7 +228,7 @@ def measure_exploration(explorer: rf.GfaRfe) -> dict[str, float]:
     """
     warm, simulator = replace(explorer, seed_frames=1000), make_domain(DOMAIN)
     each = warm.chunk // warm.update_every
-    buffer = collected(simulator, 3)
+    buffer = collected(simulator, 3, warm)
     state = warm.absorb(warm.init(simulator.spec, jax.random.PRNGKey(0)), buffer)
     ratios = []
     for _ in range(EXPLORATIONS):
@@ -271,14 +273,14 @@ def main() -> None:
 
     for size, updates in UPDATES.items():
         for preset, explorer in rf.GfaRfe.presets().items():
-            sized = rf.resize(explorer, size)
-            add(size, preset, measure_update(sized, updates, buffer, simulator.spec))
+            sized, data = rf.resize(explorer, size), collected(simulator, 4, explorer)
+            add(size, preset, measure_update(sized, updates, data, simulator.spec))
         found[f"{size}/sampling_ms"] = measure_sampling(buffer, rf.SIZES[size].batch)
         print(f"{size:8} sampling     {found[f'{size}/sampling_ms']:26.3f} ms a minibatch")
     for name in registry.names("explorer"):
         explorer = registry.load("explorer", name)()
         if isinstance(explorer, ActorCriticExplorer) and not isinstance(explorer, rf.GfaRfe):
-            sized, data = rf.resize(explorer, "compact"), collected(simulator, 4, explorer.skills)
+            sized, data = rf.resize(explorer, "compact"), collected(simulator, 4, explorer)
             add("compact", name, measure_update(sized, UPDATES["compact"], data, simulator.spec))
     for name in registry.names("planner"):
         planner = rf.resize(registry.load("planner", name)(), "compact")
