@@ -11,11 +11,12 @@ import pytest
 from conftest import SPEC, make_episode
 
 from rewardfree import registry
-from rewardfree.data.replay import Batch, ReplayBuffer
+from rewardfree.data.replay import Batch, ReplayBuffer, take
 from rewardfree.explorers._actor_critic import Values
 from rewardfree.explorers.gfa_rfe import GfaRfe, GfaRfeModel
 from rewardfree.interfaces import Moment
 from rewardfree.normalise import Moments, identity
+from rewardfree.oracles.elliptical import Elliptical
 from rewardfree.oracles.q_ensemble import QEnsemble
 from rewardfree.policy import ActorPolicy
 
@@ -32,6 +33,7 @@ BATCH = Batch(
 )  # fmt: skip
 MODEL = GfaRfeModel((), jnp.float32(1.0), identity(2))
 PRESETS = GfaRfe.presets()
+KEY = jax.random.PRNGKey(0)
 
 
 def test_paper_reward_is_one_minus_gamma_plus_beta_times_d() -> None:
@@ -165,6 +167,22 @@ def test_every_preset_learns_from_a_replay_and_repeats_itself(preset: str) -> No
     buffer.append(episode | {"skill": np.zeros((5, small.skill_size(SPEC)), np.float32)})
     first, second = run(), run()
     assert all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
+
+
+def test_the_aleatoric_term_reads_critics_that_see_an_aim() -> None:
+    """Lambda's weights come from the value of the aim 0, which is D alone."""
+    oracle = Elliptical(features=8, sigma_aleatoric=3.0, sigma_floor=0.1)
+    explorer = dataclasses.replace(PRESETS["fast"], hidden=8, oracle=oracle)
+    state, buffer = explorer.init(SPEC, KEY), ReplayBuffer(SPEC, 20, 3, 0.99, 2)
+    buffer.append(make_episode(5, 0) | {"skill": np.ones((5, 2), np.float32)})
+    after = explorer.absorb(state, buffer)
+    episode = take(buffer.replay, jnp.arange(5))._replace(skill=jnp.zeros((5, 2)))
+    values = explorer.target_values(after.agent, episode, KEY, here=True).here.mean(axis=0)
+    sigma_bar = jnp.maximum(3.0 * jnp.sqrt(jnp.clip(values, 0.0, 1.0)), 0.1)
+    phi = oracle.phi(after.model.oracle, episode.observation, episode.action)
+    expected = jnp.eye(8) + phi.T @ (phi / sigma_bar[:, None] ** 2)
+    np.testing.assert_allclose(after.model.oracle.precision, expected, rtol=1e-4, atol=1e-4)
+    assert (sigma_bar > 0.1).any()
 
 
 def test_configs_round_trip_through_json() -> None:
