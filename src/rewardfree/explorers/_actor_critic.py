@@ -111,7 +111,7 @@ class ActorCritic:
         if self.trained == "cycle" and self.optimiser == "own" and self.share != "nothing":
             raise UserError("critics trained in turn with their own optimisers cannot share parameters")
         if self.critic_shape == "residual" and self.share != "nothing":
-            raise UserError("residual critics have no trunk to share: set share to nothing")
+            raise UserError("residual critics share nothing: set share to nothing, or critic_shape to plain")
 
     @property
     def critic_outputs(self) -> int:
