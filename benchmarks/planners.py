@@ -28,7 +28,13 @@ from rewardfree.data.replay import labelled_replay
 from rewardfree.planners._ddpg import DdpgFamily, update_keys
 from rewardfree.rewards.resolve import resolve
 
-PLAIN = replace(rf.DdpgTwin.presets()["paper"], batch=256, learning_rate=3e-4, normalise=True)
+PARTS, LOOKS = 10, (6, 8, 9, 10)
+"""A plan in tenths, and those after which it is looked at."""
+EPISODES = 4
+
+PLAIN = replace(
+    rf.DdpgTwin.presets()["paper"], batch=256, learning_rate=3e-4, normalise=True, average=1 / PARTS
+)
 NEAR = replace(PLAIN, behaviour=0.1)
 NORMED = replace(PLAIN, share="nothing", critic_shape="normed")
 MEAN = replace(NORMED, bootstrap="mean", actor_objective="mean")
@@ -100,15 +106,11 @@ VARIANTS: dict[str, tuple[DdpgFamily, int]] = {
     ),
 }
 """Settings, and updates that take about as long as the first one's."""
-PARTS, LOOKS = 10, (6, 8, 9, 10)
-"""A plan in tenths, and those after which it is looked at."""
-EPISODES = 4
 
 
 def compute(run: str, episodes: int | None, name: str, task: str, seed: int) -> dict[str, Any]:
     """One plan, and the returns of its last and its averaged actor on the way."""
     planner, updates = VARIANTS[name]
-    planner = replace(planner, average=1 / PARTS)
     opened = rf.Dataset.open(run)
     data = pipeline.label(opened if episodes is None else opened.first(episodes), task)
     replay = labelled_replay(data, planner.nstep, planner.gamma)

@@ -1,8 +1,9 @@
 """Settings of GFA-RFE beside the baselines: python -m benchmarks.screen maze|walker --out runs/screen.
 
 The quick look of a search for settings: how many cells the data covers and how much of each task's reward
-it holds, both of which cost no planning; `--plan` plans the tasks too. The cells are those of the benchmark:
-content-addressed, resumable, two at a time. Results go to results/screen-STAGE.json.
+it holds, both of which cost no planning; `--plan` plans the tasks too, with the default planner or with a
+setting of benchmarks.planners. The cells are those of the benchmark: content-addressed, resumable, two at a
+time. Results go to results/screen-STAGE.json.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import rewardfree as rf
+from benchmarks.planners import VARIANTS
 from rewardfree import registry
 from rewardfree.bench.executors import Local
 from rewardfree.bench.jobs import ExploreJob, Job, PlanJob
 from rewardfree.bench.run import Progress, collect, run
 from rewardfree.explorers._explorer import ActorCriticExplorer
-from rewardfree.interfaces import Explorer
+from rewardfree.interfaces import Explorer, Planner
 from rewardfree.sizes import SizeName
 
 BASELINES: dict[str, Explorer] = {
@@ -88,8 +90,13 @@ CHANGES: dict[str, dict[str, Any]] = {
 """What a setting changes of GFA-RFE's default."""
 
 
+def planner(name: str, size: SizeName) -> tuple[Planner, int]:
+    """The default planner, or a setting of benchmarks.planners, and its updates."""
+    return (rf.resize(rf.DdpgTwin(), size), rf.SIZES[size].updates) if name == "fast" else VARIANTS[name]
+
+
 def jobs(
-    names: list[str], domain: str, size: SizeName, frames: int, seeds: int, updates: int | None
+    names: list[str], domain: str, size: SizeName, frames: int, seeds: int, plan: str | None
 ) -> list[Job]:
     """Explorations of every variant, and their plans if asked for."""
     found: list[Job] = []
@@ -102,10 +109,10 @@ def jobs(
                 config = replace(config, **CHANGES[name])  # type: ignore[type-var]
             job = ExploreJob(name, domain, registry.to_json(config), size, frames, seed)
             found.append(job)
-            if updates is not None:
-                planner = registry.to_json(rf.resize(rf.DdpgTwin(), size))
+            if plan is not None:
+                by, updates = planner(plan, size)
                 tasks = registry.load("domain", domain).tasks
-                found += [PlanJob(job, task, planner, updates) for task in tasks]
+                found += [PlanJob(job, task, registry.to_json(by), updates) for task in tasks]
     return found
 
 
@@ -116,7 +123,7 @@ def main() -> None:
     parser.add_argument("--variants", default=";".join([*BASELINES, *CHANGES]), help="names, separated by ;")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--frames", type=int, default=None)
-    parser.add_argument("--plan", action="store_true", help="plan every task too")
+    parser.add_argument("--plan", nargs="?", const="fast", choices=("fast", *VARIANTS), metavar="PLANNER")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path("runs/screen"))
     args = parser.parse_args()
@@ -124,8 +131,7 @@ def main() -> None:
     domain = "point_mass_maze" if maze else "walker"
     size: SizeName = "tiny" if maze else "compact"
     frames = args.frames or (40_000 if maze else 50_000)
-    updates = rf.SIZES[size].updates if args.plan else None
-    asked = jobs(args.variants.split(";"), domain, size, frames, args.seeds, updates)
+    asked = jobs(args.variants.split(";"), domain, size, frames, args.seeds, args.plan)
     progress = Progress(args.out, asked)
     with Local(args.out, args.workers) as executor:
         run(progress, executor, lambda progress: None)
@@ -134,12 +140,14 @@ def main() -> None:
         print(f"{name} failed: {error}")
     path = Path("results") / f"screen-{args.stage}.json"
     known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    known |= {f"{row['variant']} {row['seed']} {row['frames']}": row for row in map(_row, grouped(cells))}
+    for row in (_row(*pair, args.plan) for pair in grouped(cells)):
+        known[f"{row['variant']} {row['seed']} {row['frames']} {row['planner'] or ''}".strip()] = row
     path.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
     for row in sorted(known.values(), key=lambda row: -row["cells"]):
         tasks = "  ".join(f"{task} {mean:.3f}" for task, mean in row["support"].items())
         planned = "  ".join(f"{task} {value:.0f}" for task, value in row["returns"].items())
-        print(f"{row['variant']:28} {row['seed']} {row['frames']:7} {row['cells']:5}  {tasks}  | {planned}")
+        start = f"{row['variant']:28} {row['seed']} {row['frames']:7} {row['cells']:5}"
+        print(f"{start}  {tasks}  | {row['planner'] or ''}  {planned}")
 
 
 def grouped(cells: list[dict[str, Any]]) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
@@ -152,8 +160,7 @@ def grouped(cells: list[dict[str, Any]]) -> list[tuple[dict[str, Any], list[dict
     ]
 
 
-def _row(pair: tuple[dict[str, Any], list[dict[str, Any]]]) -> dict[str, Any]:
-    cell, plans = pair
+def _row(cell: dict[str, Any], plans: list[dict[str, Any]], planner: str | None) -> dict[str, Any]:
     result = cell["result"]
     returns = {plan["config"]["task"]: plan["result"]["mean"] for plan in plans}
     return {
@@ -163,6 +170,7 @@ def _row(pair: tuple[dict[str, Any], list[dict[str, Any]]]) -> dict[str, Any]:
         "cells": result["coverage"]["cells"],
         "support": {task: row["mean"] for task, row in result["tasks"].items()},
         "best_100": {task: row["windows"]["100"] for task, row in result["tasks"].items()},
+        "planner": planner,
         "returns": returns,
         "mean_return": statistics.fmean(returns.values()) if returns else None,
         "seconds": result["seconds"],
