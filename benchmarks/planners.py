@@ -97,6 +97,10 @@ VARIANTS: dict[str, tuple[DdpgFamily, int]] = {
         )
         for gamma in (0.98, 0.99)
     },
+    "gamma 0.98, noise 0.4": (
+        replace(MEAN, batch=64, gamma=0.98, noise=0.4, noise_clip=0.8),
+        5 * UPDATES,
+    ),
     "residual": (RESIDUAL, 3 * UPDATES),
     "residual, noise 0.4": (replace(RESIDUAL, noise=0.4, noise_clip=0.8), 3 * UPDATES),
     "residual, the smaller": (replace(RESIDUAL, bootstrap="min", actor_objective="min"), 3 * UPDATES),

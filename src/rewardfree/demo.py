@@ -31,7 +31,6 @@ EXPLORERS: dict[str, Explorer] = {
     "gfa-rfe": resize(
         GfaRfe(
             oracle=Elliptical(features=256, length_scale=1.0, action_scale=1.0),
-            aim=0.0,  # a maze's quantities are its observation, which D covers: aims brought no goal more
             learning_rate=1e-3,
             update_every=8,
             epsilon=0.25,  # held actions: slow and varied passages of places that the explorer races through
@@ -42,17 +41,14 @@ EXPLORERS: dict[str, Explorer] = {
     "random": Random(),
 }
 PLANNER = replace(
-    DdpgTwin.presets()["paper"],
-    hidden=64,
-    normalise=True,
+    resize(DdpgTwin(), "tiny"),
     batch=256,  # few transitions are at a goal: a smaller batch often has none
-    critic_init="kaiming",
-    actor_init="kaiming",
-    tau=0.02,
+    gamma=0.995,  # the farthest goal is some 300 steps away
     nstep=5,
+    tau=0.02,
     learning_rate=1e-3,
-    behaviour=0.1,  # keeps near the data; README.md says what that gives and what it costs
-    average=0.1,
+    noise=0.2,  # with the default noise no plan reached the farthest goal
+    noise_clip=0.3,
 )
 EPISODES = 5
 REACHED = 100.0
