@@ -36,9 +36,8 @@ PLAIN = replace(
     rf.DdpgTwin.presets()["paper"], batch=256, learning_rate=3e-4, normalise=True, average=1 / PARTS
 )
 NEAR = replace(PLAIN, behaviour=0.1)
-NORMED = replace(PLAIN, share="nothing", critic_shape="normed")
+NORMED = replace(PLAIN, share="nothing", critic_norm="both")
 MEAN = replace(NORMED, bootstrap="mean", actor_objective="mean")
-RESIDUAL = replace(MEAN, critic_shape="residual", batch=64, gamma=0.98)
 UPDATES = 10_000
 VARIANTS: dict[str, tuple[DdpgFamily, int]] = {
     "plain": (PLAIN, UPDATES),
@@ -101,9 +100,6 @@ VARIANTS: dict[str, tuple[DdpgFamily, int]] = {
         replace(MEAN, batch=64, gamma=0.98, noise=0.4, noise_clip=0.8),
         5 * UPDATES,
     ),
-    "residual": (RESIDUAL, 3 * UPDATES),
-    "residual, noise 0.4": (replace(RESIDUAL, noise=0.4, noise_clip=0.8), 3 * UPDATES),
-    "residual, the smaller": (replace(RESIDUAL, bootstrap="min", actor_objective="min"), 3 * UPDATES),
     "slow actor": (
         replace(NEAR, learning_rate=1e-3, target_actor=True, actor_every=2, actor_noise=False),
         13_000,

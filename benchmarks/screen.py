@@ -65,8 +65,9 @@ CHANGES: dict[str, dict[str, Any]] = {
     "twin minimum": {"bootstrap": "min", "actor_objective": "min"},
     "lr 1e-3": {"learning_rate": 1e-3},
     "lr 1e-4": {"learning_rate": 1e-4},
-    "both LayerNorms": {"critic_shape": "normed"},
+    "both LayerNorms": {"critic_norm": "both"},
     "batch 64, every frame": {"batch": 64, "update_every": 1},
+    "batch 128, every frame": {"batch": 128, "update_every": 1},
     "raw observations": {"normalise": False},
     "the baselines' update": {
         "learning_rate": 1e-4,

@@ -14,7 +14,7 @@ from rewardfree.data.replay import Batch
 from rewardfree.errors import UserError
 from rewardfree.explorers._actor_critic import ActorCritic, Agent
 from rewardfree.interfaces import Spec
-from rewardfree.networks import Network, apply, member
+from rewardfree.networks import Net, apply, member
 from rewardfree.normalise import Moments, is_refresh, moments_of, standardise
 from rewardfree.policy import ActorPolicy
 
@@ -48,7 +48,7 @@ def improve(
     return config.improve(agent, batch, batch.reward if reward is None else reward, weight, values, KEY)
 
 
-def unchanged(before: Network, after: Network, i: int) -> bool:
+def unchanged(before: Net, after: Net, i: int) -> bool:
     return all(
         np.array_equal(a, b)
         for a, b in zip(jax.tree.leaves(member(before, i)), jax.tree.leaves(member(after, i)), strict=True)
@@ -76,7 +76,7 @@ def test_with_one_adam_idle_members_drift_on_momentum() -> None:
     assert not unchanged(second.critics, third.critics, 0)  # idle now, but it drifts
 
 
-def replace_norm(net: Network) -> Network:
+def replace_norm(net: Net) -> Net:
     """The network without what its members share."""
     return replace(net, scale=net.scale * 0, shift=net.shift * 0)
 
@@ -120,7 +120,7 @@ def test_the_first_adam_step_goes_up_the_actors_objective() -> None:
     config = ActorCritic(hidden=16, learning_rate=1e-3, noise=0.0)
     agent, batch = config.init_agent(SPEC, KEY), make_batch()
 
-    def objective(agent: Agent, critics: Network) -> float:
+    def objective(agent: Agent, critics: Net) -> float:
         action = config.mean_action(agent, agent.actor, batch.observation, batch.skill)
         q = apply(critics, jnp.concatenate([batch.observation, action], axis=1))[..., 0]
         return float(q.min(axis=0).mean())

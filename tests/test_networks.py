@@ -10,31 +10,22 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rewardfree.networks import (
-    Shape,
-    apply_batched,
-    apply_looped,
-    make_ensemble,
-    make_net,
-    make_residual,
-    member,
-)
+from rewardfree.networks import Normed, apply_batched, apply_looped, make_ensemble, make_net, member
 
 SIZES = (5, 6, 7, 2)
 
 
-def layer_norm(h: np.ndarray) -> np.ndarray:
-    normed: np.ndarray = (h - h.mean(-1, keepdims=True)) / np.sqrt(h.var(-1, keepdims=True) + 1e-5)
-    return normed
+@pytest.mark.parametrize("normed", ["first", "both"])
+def test_a_network_computes_what_its_formula_says(normed: Normed) -> None:
+    def layer_norm(h: np.ndarray) -> np.ndarray:
+        normed: np.ndarray = (h - h.mean(-1, keepdims=True)) / np.sqrt(h.var(-1, keepdims=True) + 1e-5)
+        return normed
 
-
-@pytest.mark.parametrize("shape", ["plain", "normed"])
-def test_a_network_computes_what_its_formula_says(shape: Shape) -> None:
-    net = make_net(jax.random.PRNGKey(0), SIZES, "kaiming", shape)
+    net = make_net(jax.random.PRNGKey(0), SIZES, "kaiming", normed)
     x = np.random.default_rng(0).normal(size=(4, 5))
     h = np.tanh(layer_norm(x @ np.asarray(net.w1) + np.asarray(net.b1)))
     h = h @ np.asarray(net.w2) + np.asarray(net.b2)
-    if shape == "normed":
+    if normed == "both":
         shift2 = np.linspace(-1, 1, 7)
         net = replace(net, shift2=jnp.asarray(shift2, jnp.float32))
         h = layer_norm(h) + shift2
@@ -42,27 +33,12 @@ def test_a_network_computes_what_its_formula_says(shape: Shape) -> None:
     np.testing.assert_allclose(net(jnp.asarray(x)), h @ np.asarray(net.w3) + np.asarray(net.b3), atol=1e-5)
 
 
-def test_a_residual_network_computes_what_its_formula_says() -> None:
-    net = make_residual(jax.random.PRNGKey(0), (5, 6, 2), "kaiming")
-    shift, scale2 = np.linspace(-1, 1, 6), np.linspace(1, 2, 6)
-    net = replace(net, shift=jnp.asarray(shift, jnp.float32), scale2=jnp.asarray(scale2, jnp.float32))
-    w0, b0, w1, b1, w2, b2, w3, b3 = (
-        np.asarray(getattr(net, f"{letter}{number}")) for number in range(4) for letter in "wb"
-    )
-    x = np.random.default_rng(0).normal(size=(4, 5))
-    h = x @ w0 + b0
-    h = h + np.maximum((layer_norm(h) + shift) @ w1 + b1, 0) @ w2 + b2
-    np.testing.assert_allclose(net(jnp.asarray(x)), layer_norm(h) * scale2 @ w3 + b3, atol=1e-5)
-    assert w1.shape == (6, 12)
-
-
-@pytest.mark.parametrize(
-    ("share", "shape"),
-    [(share, shape) for share in ("nothing", "norm", "trunk") for shape in ("plain", "normed")]
-    + [("nothing", "residual")],
-)
-def test_looped_and_batched_ensembles_agree(share: Literal["nothing", "norm", "trunk"], shape: Shape) -> None:
-    ensemble = make_ensemble(jax.random.PRNGKey(1), 3, SIZES, "kaiming", share, shape)
+@pytest.mark.parametrize("normed", ["first", "both"])
+@pytest.mark.parametrize("share", ["nothing", "norm", "trunk"])
+def test_looped_and_batched_ensembles_agree(
+    share: Literal["nothing", "norm", "trunk"], normed: Normed
+) -> None:
+    ensemble = make_ensemble(jax.random.PRNGKey(1), 3, SIZES, "kaiming", share, normed)
     x = jax.random.normal(jax.random.PRNGKey(2), (4, 5))
     looped = apply_looped(ensemble, x)
     assert looped.shape == (3, 4, 2)
@@ -72,7 +48,7 @@ def test_looped_and_batched_ensembles_agree(share: Literal["nothing", "norm", "t
 
 def test_sharing_is_a_leading_axis_of_one() -> None:
     def leading(share: Literal["nothing", "norm", "trunk"]) -> set[str]:
-        net = make_ensemble(jax.random.PRNGKey(0), 3, SIZES, "kaiming", share, "normed")
+        net = make_ensemble(jax.random.PRNGKey(0), 3, SIZES, "kaiming", share, "both")
         return {name for name, leaf in vars(net).items() if leaf.shape[0] == 1}
 
     assert leading("nothing") == set()

@@ -17,7 +17,7 @@ from rewardfree.data.replay import Batch, labelled_replay
 from rewardfree.errors import UserError
 from rewardfree.explorers._actor_critic import Agent, Values
 from rewardfree.explorers.gfa_rfe import GfaRfe
-from rewardfree.networks import Shape, apply_looped, make_ensemble, make_net
+from rewardfree.networks import Normed, apply_looped, make_ensemble, make_net
 from rewardfree.normalise import identity
 from rewardfree.planners._ddpg import DdpgFamily
 from rewardfree.planners.ddpg import Ddpg
@@ -170,9 +170,9 @@ def test_weights_need_several_critics() -> None:
         Ddpg(weighted=True)
 
 
-@pytest.mark.parametrize("shape", ["plain", "normed", "residual"])
-def test_a_policys_critics_in_numpy_are_those_that_learned(shape: Shape) -> None:
-    critics = make_ensemble(KEY, 3, (6, 4, 5, 1), "kaiming", "nothing", shape)
+@pytest.mark.parametrize("normed", ["first", "both"])
+def test_a_policys_critics_in_numpy_are_those_that_learned(normed: Normed) -> None:
+    critics = make_ensemble(KEY, 3, (6, 4, 5, 1), "kaiming", "nothing", normed)
     policy = ActorPolicy(make_net(KEY, (4, 4, 5, 2), "kaiming"), identity(4), critics)
     rng = np.random.default_rng(0)
     observation, action = (rng.standard_normal((7, n)).astype(np.float32) for n in (4, 2))
@@ -180,11 +180,6 @@ def test_a_policys_critics_in_numpy_are_those_that_learned(shape: Shape) -> None
     spread = policy.disagreement(observation, action)
     assert spread is not None
     np.testing.assert_allclose(spread, values.std(axis=0), rtol=1e-4)
-
-
-def test_residual_critics_share_nothing() -> None:
-    with pytest.raises(UserError, match="set share to nothing"):
-        DdpgTwin(share="trunk")
 
 
 def test_the_family_is_told_apart_by_its_settings() -> None:
@@ -209,6 +204,6 @@ def test_the_papers_preset_has_the_settings_of_its_tables() -> None:
     paper = DdpgTwin.presets()["paper"]
     assert (paper.learning_rate, paper.nstep, paper.gamma, paper.tau) == (1e-4, 3, 0.99, 0.01)
     assert (paper.normalise, paper.behaviour, paper.average) == (False, 0.0, 0.0)
-    assert (paper.share, paper.critic_shape, paper.bootstrap) == ("trunk", "plain", "min")
+    assert (paper.share, paper.critic_norm, paper.bootstrap) == ("trunk", "first", "min")
     assert DdpgTwin() == next(iter(DdpgTwin.presets().values()))
     assert DdpgTwin().gamma < paper.gamma  # little data, a short horizon

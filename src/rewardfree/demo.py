@@ -47,8 +47,6 @@ PLANNER = replace(
     nstep=5,
     tau=0.02,
     learning_rate=1e-3,
-    noise=0.2,  # with the default noise no plan reached the farthest goal
-    noise_clip=0.3,
 )
 EPISODES = 5
 REACHED = 100.0

@@ -1,4 +1,4 @@
-"""The network shape of the paper and a residual one, alone and as an ensemble with stacked parameters."""
+"""The one network shape of the paper, alone and as an ensemble with stacked parameters."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 LAYER_NORM_EPSILON = 1e-5
 
 Init = Literal["orthogonal", "kaiming", "released"]
-Shape = Literal["plain", "normed", "residual"]
-EXPAND = 2
-"""Width of a residual block inside, in widths of the network."""
+Normed = Literal["first", "both"]
 
 
 class Net(eqx.Module):
@@ -46,36 +44,6 @@ class Net(eqx.Module):
         return jax.nn.relu(h) @ self.w3 + self.b3
 
 
-class Residual(eqx.Module):
-    """x -> h of width F, h + W2 relu(W1 LayerNorm(h)), LayerNorm -> out: linear but for what the block adds.
-
-    One block of SimBa (Lee et al., "Simplicity bias for scaling up parameters in deep reinforcement
-    learning", 2025). Members are stacked as those of `Net`, and share nothing.
-    """
-
-    w0: Float[Array, "*m in F"]
-    b0: Float[Array, "*m F"]
-    scale: Float[Array, "*m F"]
-    shift: Float[Array, "*m F"]
-    w1: Float[Array, "*m F H"]
-    b1: Float[Array, "*m H"]
-    w2: Float[Array, "*m H F"]
-    b2: Float[Array, "*m F"]
-    scale2: Float[Array, "*m F"]
-    shift2: Float[Array, "*m F"]
-    w3: Float[Array, "*m F out"]
-    b3: Float[Array, "*m out"]
-
-    def __call__(self, x: Float[Array, "*n in"]) -> Float[Array, "*n out"]:
-        h = x @ self.w0 + self.b0
-        inside = jax.nn.relu(layer_norm(h, self.scale, self.shift) @ self.w1 + self.b1)
-        h = h + inside @ self.w2 + self.b2
-        return layer_norm(h, self.scale2, self.shift2) @ self.w3 + self.b3
-
-
-Network = Net | Residual
-
-
 def layer_norm(
     h: Float[Array, "*n F"], scale: Float[Array, " F"], shift: Float[Array, " F"]
 ) -> Float[Array, "*n F"]:
@@ -83,8 +51,10 @@ def layer_norm(
     return jax.nn.standardize(h, axis=-1, epsilon=LAYER_NORM_EPSILON) * scale + shift
 
 
-def make_net(key: PRNGKeyArray, sizes: tuple[int, int, int, int], init: Init, shape: Shape = "plain") -> Net:
-    """A network of sizes (in, F, H, out), with a LayerNorm in its first hidden layer or, `normed`, in both.
+def make_net(
+    key: PRNGKeyArray, sizes: tuple[int, int, int, int], init: Init, normed: Normed = "first"
+) -> Net:
+    """A network of sizes (in, F, H, out), with a LayerNorm in its first or in both hidden layers.
 
     orthogonal: orthogonal matrices, zero biases. kaiming: W, b ~ U(+-1/sqrt(fan in)), i.e. Kaiming with
     a = sqrt 5. released: the fan is read off the wrong axis, W, b ~ U(+-1/sqrt(fan out)).
@@ -92,23 +62,8 @@ def make_net(key: PRNGKeyArray, sizes: tuple[int, int, int, int], init: Init, sh
     Drawn on the host: XLA's QR of several large matrices at once can hang on a CPU with few threads.
     """
     (w1, b1), (w2, b2), (w3, b3) = _layers(key, sizes, init)
-    net = Net(w1, b1, *_unit(sizes[1]), w2, b2, w3, b3)
-    if shape == "plain":
-        return net
-    scale2, shift2 = _unit(sizes[2])
-    return replace(net, scale2=scale2, shift2=shift2)
-
-
-def make_residual(key: PRNGKeyArray, sizes: tuple[int, int, int], init: Init) -> Residual:
-    """A residual network of sizes (in, F, out)."""
-    enter, width, out = sizes
-    (w0, b0), (w1, b1), (w2, b2), (w3, b3) = _layers(key, (enter, width, EXPAND * width, width, out), init)
-    return Residual(w0, b0, *_unit(width), w1, b1, w2, b2, *_unit(width), w3, b3)
-
-
-def _unit(width: int) -> tuple[Array, Array]:
-    """A LayerNorm's affine map that changes nothing."""
-    return jnp.ones(width), jnp.zeros(width)
+    net = Net(w1, b1, jnp.ones(sizes[1]), jnp.zeros(sizes[1]), w2, b2, w3, b3)
+    return net if normed == "first" else replace(net, scale2=jnp.ones(sizes[2]), shift2=jnp.zeros(sizes[2]))
 
 
 def _layers(key: PRNGKeyArray, sizes: Sequence[int], init: Init) -> list[tuple[Array, Array]]:
@@ -153,34 +108,26 @@ def make_ensemble(
     sizes: tuple[int, int, int, int],
     init: Init,
     share: Literal["nothing", "norm", "trunk"],
-    shape: Shape = "plain",
-) -> Network:
-    """`members` networks stacked; they may share the first affine map, or the trunk up to the tanh.
-
-    Residual ones have no such trunk and share nothing.
-    """
-    keys = jax.random.split(key, members)
-    if shape == "residual":
-        enter, width, _, out = sizes
-        residuals = [make_residual(k, (enter, width, out), init) for k in keys]
-        return jax.tree.map(lambda *leaves: jnp.stack(leaves), *residuals)
-    nets = [make_net(k, sizes, init, shape) for k in keys]
+    normed: Normed = "first",
+) -> Net:
+    """`members` networks stacked; they may share the first affine map, or the trunk up to the tanh."""
+    nets = [make_net(k, sizes, init, normed) for k in jax.random.split(key, members)]
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *nets)
     shared = {"nothing": (), "norm": ("scale", "shift"), "trunk": ("w1", "b1", "scale", "shift")}[share]
     return replace(stacked, **{name: getattr(stacked, name)[:1] for name in shared})
 
 
-def member(ensemble: Network, i: Int[Array, ""] | int) -> Network:
+def member(ensemble: Net, i: Int[Array, ""] | int) -> Net:
     """One network of the ensemble; a shared leaf (leading axis 1) serves every member."""
     return jax.tree.map(lambda leaf: leaf[i if leaf.shape[0] > 1 else 0], ensemble)
 
 
-def apply_looped(ensemble: Network, x: Float[Array, "B in"]) -> Float[Array, "N B out"]:
+def apply_looped(ensemble: Net, x: Float[Array, "B in"]) -> Float[Array, "N B out"]:
     """Member by member: on a CPU separate matrix products are faster than one batched product."""
     return jnp.stack([member(ensemble, i)(x) for i in range(ensemble.w3.shape[0])])
 
 
-def apply_batched(ensemble: Network, x: Float[Array, "B in"]) -> Float[Array, "N B out"]:
+def apply_batched(ensemble: Net, x: Float[Array, "B in"]) -> Float[Array, "N B out"]:
     """All members in batched products, as an accelerator wants it."""
     axes = jax.tree.map(lambda leaf: 0 if leaf.shape[0] > 1 else None, ensemble)
     flat = jax.tree.map(lambda leaf: leaf if leaf.shape[0] > 1 else leaf[0], ensemble)
@@ -188,7 +135,7 @@ def apply_batched(ensemble: Network, x: Float[Array, "B in"]) -> Float[Array, "N
     return call(flat, x)
 
 
-def apply(ensemble: Network, x: Float[Array, "B in"]) -> Float[Array, "N B out"]:
+def apply(ensemble: Net, x: Float[Array, "B in"]) -> Float[Array, "N B out"]:
     """Every member at the same inputs."""
     alone = ensemble.w3.shape[0] == 1
     return (

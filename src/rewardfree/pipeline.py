@@ -165,7 +165,7 @@ def plan(
     reward: str | Reward,
     planner: Planner | None = None,
     *,
-    updates: int = 30_000,
+    updates: int = 50_000,
     seed: int = 0,
     out: str | Path | None = None,
     evaluate_every: int | None = None,

@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from rewardfree.data import files
 from rewardfree.data.files import Arrays
-from rewardfree.networks import LAYER_NORM_EPSILON, Net, Network
+from rewardfree.networks import LAYER_NORM_EPSILON, Net
 from rewardfree.normalise import Moments
 
 CRITICS = "critics.safetensors"
@@ -19,7 +19,7 @@ CRITICS = "critics.safetensors"
 class ActorPolicy:
     """tanh(mu(s)), without noise, in NumPy: calling a compiled program costs more than the arithmetic."""
 
-    def __init__(self, actor: Net, seen: Moments, critics: Network | None = None) -> None:
+    def __init__(self, actor: Net, seen: Moments, critics: Net | None = None) -> None:
         self._arrays = _copied({"actor": vars(actor), "seen": seen._asdict()})
         self._critics = None if critics is None else _copied({"critics": vars(critics)})
 
@@ -80,17 +80,11 @@ class ActorPolicy:
 
 
 def _net(arrays: Arrays, prefix: str, x: np.ndarray) -> np.ndarray:
-    """networks.Net or, with a w0, networks.Residual in NumPy."""
+    """networks.Net in NumPy."""
 
     def get(name: str) -> np.ndarray:
         return arrays[f"{prefix}.{name}"]
 
-    if f"{prefix}.w0" in arrays:
-        h = x @ get("w0") + get("b0")
-        inside = np.maximum(_layer_norm(h, get("scale"), get("shift")) @ get("w1") + get("b1"), 0.0)
-        h = h + inside @ get("w2") + get("b2")
-        value: np.ndarray = _layer_norm(h, get("scale2"), get("shift2")) @ get("w3") + get("b3")
-        return value
     h = np.tanh(_layer_norm(x @ get("w1") + get("b1"), get("scale"), get("shift")))
     h = h @ get("w2") + get("b2")
     if f"{prefix}.scale2" in arrays:

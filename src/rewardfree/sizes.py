@@ -29,7 +29,7 @@ class Size:
 
 SIZES: dict[SizeName, Size] = {
     "paper": Size(hidden=1024, batch=1024, frames=1_000_000, plan_batch=1024, updates=50_000),
-    "compact": Size(hidden=256, batch=256, frames=100_000, plan_batch=64, updates=30_000),
+    "compact": Size(hidden=256, batch=256, frames=100_000, plan_batch=64, updates=50_000),
     "tiny": Size(hidden=64, batch=128, frames=20_000, plan_batch=128, updates=5_000),
 }
 

@@ -18,7 +18,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from rewardfree.data.replay import Batch, ReplayBuffer
 from rewardfree.errors import UserError
 from rewardfree.interfaces import Metrics, Spec
-from rewardfree.networks import Init, Net, Network, Shape, apply, make_ensemble, make_net, member
+from rewardfree.networks import Init, Net, Normed, apply, make_ensemble, make_net, member
 from rewardfree.normalise import Moments, identity, refreshed, standardise
 
 COMBINE: dict[str, Callable[..., Array]] = {
@@ -35,8 +35,8 @@ class Agent(NamedTuple):
     actor: Net
     target_actor: Net | None
     """The slow copy of the actor, if it is asked for."""
-    critics: Network
-    targets: Network
+    critics: Net
+    targets: Net
     actor_optimiser: optax.OptState
     critic_optimiser: optax.OptState
     seen: Moments
@@ -72,8 +72,8 @@ class ActorCritic:
     """Initialisation of the actor."""
     critic_init: Init = "orthogonal"
     """Initialisation of the critics; `released` reads the fan off the wrong axis."""
-    critic_shape: Shape = "plain"
-    """The critics' network: a LayerNorm in the first hidden layer, in both (normed), or a residual block."""
+    critic_norm: Normed = "first"
+    """Hidden layers of the critics that have a LayerNorm."""
     bootstrap: Literal["min", "mean", "own"] = "min"
     """The target critics at the end of a window: the least, their mean, or each critic's own."""
     actor_objective: Literal["min", "mean", "sum"] = "min"
@@ -105,13 +105,11 @@ class ActorCritic:
     target_actor: bool = False
     """Whether a' comes from a slow copy of the actor."""
     normalise: bool = False
-    """Networks see observations with the data's mean and spread taken out, clipped to +-5."""
+    """Nets see observations with the data's mean and spread taken out, clipped to +-5."""
 
     def __post_init__(self) -> None:
         if self.trained == "cycle" and self.optimiser == "own" and self.share != "nothing":
             raise UserError("critics trained in turn with their own optimisers cannot share parameters")
-        if self.critic_shape == "residual" and self.share != "nothing":
-            raise UserError("residual critics share nothing: set share to nothing, or critic_shape to plain")
 
     @property
     def critic_outputs(self) -> int:
@@ -124,7 +122,7 @@ class ActorCritic:
         actor = make_net(key_actor, (view, feature, self.hidden, spec.action), self.actor_init)
         sizes = (view + spec.action, self.hidden, self.hidden, self.critic_outputs)
         critics = make_ensemble(
-            key_critics, self.critics, sizes, self.critic_init, self.share, self.critic_shape
+            key_critics, self.critics, sizes, self.critic_init, self.share, self.critic_norm
         )
         adam = optax.adam(self.learning_rate)
         return Agent(
@@ -215,12 +213,12 @@ class ActorCritic:
 
     def _critic_step(
         self, agent: Agent, batch: Batch, target: Array, weight: Array, turn: Array
-    ) -> tuple[Network, optax.OptState, Array, Array]:
+    ) -> tuple[Net, optax.OptState, Array, Array]:
         """One Adam step on mean_B weight * (Q_i - target)^2, summed over the members that are trained."""
         if self.trained == "cycle" and target.ndim == 2:
             target = target[turn]
 
-        def loss(critics: Network) -> tuple[Array, Array]:
+        def loss(critics: Net) -> tuple[Array, Array]:
             q = _values(critics, agent, batch.observation, batch.skill, batch.action)
             return jnp.sum(jnp.mean(weight * jnp.square(q - target), axis=1)), q.mean()
 
@@ -261,7 +259,7 @@ class ActorCritic:
         """What the actor's step descends, from Q(s, pi(s)) and pi(s) without noise."""
         return -jnp.mean(q)
 
-    def _average(self, agent: Agent, turn: Array) -> Network:
+    def _average(self, agent: Agent, turn: Array) -> Net:
         """targets <- (1 - tau) targets + tau critics."""
         if self.averaged == "all":
             return jax.tree.map(self._mix, agent.targets, agent.critics)
@@ -286,7 +284,7 @@ def _view(agent: Agent, observation: Float[Array, "B O"], skill: Float[Array, "B
 
 
 def _values(
-    critics: Network,
+    critics: Net,
     agent: Agent,
     observation: Float[Array, "B O"],
     skill: Float[Array, "B K"],
@@ -302,5 +300,5 @@ def _put(full: Array, new: Array, turn: Array) -> Array:
     return full.at[turn if full.shape[0] > 1 else 0].set(new)
 
 
-def _first(tree: Network) -> Network:
+def _first(tree: Net) -> Net:
     return jax.tree.map(lambda leaf: leaf[0], tree)
