@@ -105,7 +105,7 @@ class ActorCritic:
     target_actor: bool = False
     """Whether a' comes from a slow copy of the actor."""
     normalise: bool = False
-    """Nets see observations with the data's mean and spread taken out, clipped to +-5."""
+    """Networks see observations with the data's mean and spread taken out, clipped to +-5."""
 
     def __post_init__(self) -> None:
         if self.trained == "cycle" and self.optimiser == "own" and self.share != "nothing":
