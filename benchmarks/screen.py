@@ -47,6 +47,15 @@ CHANGES: dict[str, dict[str, Any]] = {
     "random returns": {"oracle": rf.RandomReturns()},
     "random rewards": {"oracle": rf.RandomReturns(horizon=0.0)},
     "q-ensemble": {"oracle": rf.QEnsemble(), "critics": 5, "bootstrap": "own"},
+    **{
+        f"q-ensemble, priors {scale}": {
+            "oracle": rf.QEnsemble(),
+            "critics": 5,
+            "bootstrap": "own",
+            "prior": float(scale),
+        }
+        for scale in (1, 3, 10, 30)
+    },
     # the aims
     "D alone": {"aim": 0.0},
     "aims alone": {"intrinsic": 0.0},
@@ -66,6 +75,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "lr 1e-3": {"learning_rate": 1e-3},
     "lr 1e-4": {"learning_rate": 1e-4},
     "both LayerNorms": {"critic_norm": "both"},
+    "priors 3": {"prior": 3.0},
     "batch 64, every frame": {"batch": 64, "update_every": 1},
     "batch 128, every frame": {"batch": 128, "update_every": 1},
     "raw observations": {"normalise": False},
@@ -111,10 +121,14 @@ def jobs(
             job = ExploreJob(name, domain, registry.to_json(config), size, frames, seed)
             found.append(job)
             if plan is not None:
-                by, updates = planner(plan, size)
-                tasks = registry.load("domain", domain).tasks
-                found += [PlanJob(job, task, registry.to_json(by), updates) for task in tasks]
+                found += plans(job, *planner(plan, size))
     return found
+
+
+def plans(job: ExploreJob, by: Planner, updates: int) -> list[PlanJob]:
+    """Plans of all tasks from an exploration."""
+    tasks = registry.load("domain", job.domain).tasks
+    return [PlanJob(job, task, registry.to_json(by), updates) for task in tasks]
 
 
 def main() -> None:
@@ -141,7 +155,7 @@ def main() -> None:
         print(f"{name} failed: {error}")
     path = Path("results") / f"screen-{args.stage}.json"
     known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    for row in (_row(*pair, args.plan) for pair in grouped(cells)):
+    for row in (row_of(*pair, args.plan) for pair in grouped(cells)):
         known[f"{row['variant']} {row['seed']} {row['frames']} {row['planner'] or ''}".strip()] = row
     path.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
     for row in sorted(known.values(), key=lambda row: -row["cells"]):
@@ -161,7 +175,8 @@ def grouped(cells: list[dict[str, Any]]) -> list[tuple[dict[str, Any], list[dict
     ]
 
 
-def _row(cell: dict[str, Any], plans: list[dict[str, Any]], planner: str | None) -> dict[str, Any]:
+def row_of(cell: dict[str, Any], plans: list[dict[str, Any]], planner: str | None) -> dict[str, Any]:
+    """What is kept of an exploration and its plans."""
     result = cell["result"]
     returns = {plan["config"]["task"]: plan["result"]["mean"] for plan in plans}
     return {

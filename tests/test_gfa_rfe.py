@@ -112,6 +112,22 @@ def test_a_minibatch_is_learned_for_aims_drawn_anew_too() -> None:
     assert PRESETS["paper"].relabel(many, jax.random.PRNGKey(0)) is many
 
 
+@pytest.mark.parametrize("preset", ["fast", "paper", "released"])
+def test_a_prior_is_added_to_the_critics_and_never_learned(preset: str) -> None:
+    explorer = dataclasses.replace(PRESETS[preset], hidden=4, critics=2, prior=3.0, seed_frames=0)
+    buffer = ReplayBuffer(SPEC, 100, 3, 0.99, explorer.skill_size(SPEC))
+    for seed in range(2):
+        episode = make_episode(5, seed)
+        buffer.append(episode | {"skill": np.zeros((5, explorer.skill_size(SPEC)), np.float32)})
+    state = explorer.absorb(explorer.init(SPEC, KEY), buffer)
+    before = jax.tree.map(np.array, state.agent.critics)
+    after, _ = explorer.update(state, buffer.replay, KEY, 3)
+    assert before.prior is not None
+    for critics in (after.agent.critics, after.agent.targets):
+        jax.tree.map(np.testing.assert_array_equal, critics.prior, before.prior)
+        assert not np.array_equal(critics.w2, before.w2)
+
+
 def test_presets_differ_where_the_paper_and_its_release_do() -> None:
     paper, released = PRESETS["paper"], PRESETS["released"]
     common = {

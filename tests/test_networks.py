@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rewardfree.networks import Normed, apply_batched, apply_looped, make_ensemble, make_net, member
+from rewardfree.networks import Net, Normed, apply_batched, apply_looped, make_ensemble, make_net, member
 
 SIZES = (5, 6, 7, 2)
 
@@ -49,11 +49,33 @@ def test_looped_and_batched_ensembles_agree(
 def test_sharing_is_a_leading_axis_of_one() -> None:
     def leading(share: Literal["nothing", "norm", "trunk"]) -> set[str]:
         net = make_ensemble(jax.random.PRNGKey(0), 3, SIZES, "kaiming", share, "both")
-        return {name for name, leaf in vars(net).items() if leaf.shape[0] == 1}
+        return {name for name, leaf in vars(net).items() if leaf is not None and leaf.shape[0] == 1}
 
     assert leading("nothing") == set()
     assert leading("norm") == {"scale", "shift"}
     assert leading("trunk") == {"w1", "b1", "scale", "shift"}
+
+
+@pytest.mark.parametrize("share", ["nothing", "trunk"])
+def test_a_prior_is_a_fixed_random_network_of_its_own_for_each_member(
+    share: Literal["nothing", "trunk"],
+) -> None:
+    plain = make_ensemble(jax.random.PRNGKey(1), 3, SIZES, "kaiming", share)
+    ensemble = make_ensemble(jax.random.PRNGKey(1), 3, SIZES, "kaiming", share, prior=2.0)
+    x = jax.random.normal(jax.random.PRNGKey(2), (4, 5))
+    assert ensemble.prior is not None
+    added = apply_looped(ensemble.prior, x)
+    np.testing.assert_allclose(apply_looped(ensemble, x), apply_looped(plain, x) + added, atol=1e-5)
+    np.testing.assert_allclose(apply_batched(ensemble, x), apply_looped(ensemble, x), atol=1e-5)
+    assert np.abs(added - added[:1])[1:].max() > 0.1
+
+    def total(net: Net, x: jax.Array) -> jax.Array:
+        return apply_looped(net, x).sum()
+
+    by_weights, by_input = jax.grad(total, argnums=(0, 1))(ensemble, x)
+    assert all(not leaf.any() for leaf in jax.tree.leaves(by_weights.prior))
+    by_hand = jax.grad(total, argnums=1)(plain, x) + jax.grad(total, argnums=1)(ensemble.prior, x)
+    np.testing.assert_allclose(by_input, by_hand, atol=1e-5)  # the actor feels it
 
 
 def test_initialisations_have_their_bounds() -> None:

@@ -20,7 +20,7 @@ Normed = Literal["first", "both"]
 
 
 class Net(eqx.Module):
-    """x -> F -> LayerNorm -> tanh -> H -> [LayerNorm ->] ReLU -> out.
+    """x -> F -> LayerNorm -> tanh -> H -> [LayerNorm ->] ReLU -> out, [plus a fixed random network of x].
 
     As an ensemble every leaf has a leading member axis; its size is 1 where all members share the leaf.
     """
@@ -35,13 +35,16 @@ class Net(eqx.Module):
     b3: Float[Array, "*m out"]
     scale2: Float[Array, "*m H"] | None = None
     shift2: Float[Array, "*m H"] | None = None
+    prior: Net | None = None
+    """Never learned: its gradient is zero, so Adam and the targets' average leave it as it is."""
 
     def __call__(self, x: Float[Array, "*n in"]) -> Float[Array, "*n out"]:
         h = jnp.tanh(layer_norm(x @ self.w1 + self.b1, self.scale, self.shift))
         h = h @ self.w2 + self.b2
         if self.scale2 is not None and self.shift2 is not None:
             h = layer_norm(h, self.scale2, self.shift2)
-        return jax.nn.relu(h) @ self.w3 + self.b3
+        out = jax.nn.relu(h) @ self.w3 + self.b3
+        return out if self.prior is None else out + jax.lax.stop_gradient(self.prior)(x)
 
 
 def layer_norm(
@@ -109,12 +112,27 @@ def make_ensemble(
     init: Init,
     share: Literal["nothing", "norm", "trunk"],
     normed: Normed = "first",
+    prior: float = 0.0,
 ) -> Net:
-    """`members` networks stacked; they may share the first affine map, or the trunk up to the tanh."""
-    nets = [make_net(k, sizes, init, normed) for k in jax.random.split(key, members)]
+    """`members` networks stacked; they may share the first affine map, or the trunk up to the tanh.
+
+    With a prior each has a fixed random network of its own added to it, of that scale (Osband, Aslanides and
+    Cassirer, "Randomized prior functions for deep reinforcement learning", 2018).
+    """
+    keys = jax.random.split(key, members)
+    nets = [make_net(k, sizes, init, normed) for k in keys]
+    if prior:
+        nets = [
+            replace(net, prior=_scaled(make_net(jax.random.fold_in(k, 1), sizes, init, normed), prior))
+            for k, net in zip(keys, nets, strict=True)
+        ]
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *nets)
     shared = {"nothing": (), "norm": ("scale", "shift"), "trunk": ("w1", "b1", "scale", "shift")}[share]
     return replace(stacked, **{name: getattr(stacked, name)[:1] for name in shared})
+
+
+def _scaled(net: Net, scale: float) -> Net:
+    return replace(net, w3=scale * net.w3, b3=scale * net.b3)
 
 
 def member(ensemble: Net, i: Int[Array, ""] | int) -> Net:

@@ -116,13 +116,24 @@ class ActorCritic:
         """1, or the skill's length: then a critic's value is its output times the skill."""
         return 1
 
+    @property
+    def critic_prior(self) -> float:
+        """Scale of the fixed random network that is added to each critic; 0: none is."""
+        return 0.0
+
     def init_agent(self, spec: Spec, key: PRNGKeyArray, skills: int = 0) -> Agent:
         key_actor, key_critics = jax.random.split(key)
         feature, view = self.feature or self.hidden, spec.observation + skills
         actor = make_net(key_actor, (view, feature, self.hidden, spec.action), self.actor_init)
         sizes = (view + spec.action, self.hidden, self.hidden, self.critic_outputs)
         critics = make_ensemble(
-            key_critics, self.critics, sizes, self.critic_init, self.share, self.critic_norm
+            key_critics,
+            self.critics,
+            sizes,
+            self.critic_init,
+            self.share,
+            self.critic_norm,
+            self.critic_prior,
         )
         adam = optax.adam(self.learning_rate)
         return Agent(

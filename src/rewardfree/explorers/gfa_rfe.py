@@ -80,6 +80,8 @@ class GfaRfe(ScheduledExplorer):
     skill_every: int = 250
     """Frames after which another aim is drawn; 0: one for the whole episode."""
 
+    prior: float = 0.0
+    """Scale of a fixed random network added to each critic: it keeps critics apart where there is no data."""
     critics: int = 2
     share: Literal["nothing", "norm", "trunk"] = "nothing"
     bootstrap: Literal["min", "mean", "own"] = "mean"
@@ -139,6 +141,10 @@ class GfaRfe(ScheduledExplorer):
     @property
     def needs_values_here(self) -> bool:
         return self.oracle.reads_critics or (self.weight_at == "here" and self.weight_by == "sigma-bar")
+
+    @property
+    def critic_prior(self) -> float:
+        return self.prior
 
     def skill_size(self, spec: Spec) -> int:
         """An aim has an entry for every quantity."""
