@@ -55,7 +55,7 @@ def jobs() -> list[Job]:
         config = rf.resize(rf.GfaRfe(), "compact")
         for change in itertools.compress(FACTORS.values(), has):
             config = replace(config, **change)
-        label, frames = " + ".join(itertools.compress(FACTORS, has)), rf.SIZES["compact"].frames
+        label, frames = " + ".join(itertools.compress(FACTORS, has)) or "fast", rf.SIZES["compact"].frames
         job = ExploreJob(
             label, "walker", registry.to_json(config), "compact", frames, seed=FIRST_SEED + number
         )

@@ -62,6 +62,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "aim 1": {"aim": 1.0},
     "aim 10": {"aim": 10.0},
     "aims for 100 frames": {"skill_every": 100},
+    "aims for 125 frames": {"skill_every": 125},
     # the weights
     "sigma bar": {"oracle": rf.Elliptical(sigma_epistemic=1.0, sigma_floor=0.1)},
     "weighted critics": {"weight_at": "here"},
@@ -69,6 +70,8 @@ CHANGES: dict[str, dict[str, Any]] = {
     # the rest of the update
     "raw bonus": {"standardise": False},
     "1 step": {"nstep": 1},
+    "5 steps": {"nstep": 5},
+    "both LayerNorms, gamma 0.98": {"critic_norm": "both", "gamma": 0.98},
     "5 critics": {"critics": 5},
     "1 critic": {"critics": 1},
     "twin minimum": {"bootstrap": "min", "actor_objective": "min"},
