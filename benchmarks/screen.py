@@ -145,11 +145,14 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path("runs/screen"))
     args = parser.parse_args()
+    names = args.variants.split(";")
+    if unknown := [name for name in names if name not in BASELINES and name not in CHANGES]:
+        parser.error(f"unknown variants: {'; '.join(unknown)}")
     maze = args.stage == "maze"
     domain = "point_mass_maze" if maze else "walker"
     size: SizeName = "tiny" if maze else "compact"
     frames = args.frames or (40_000 if maze else 50_000)
-    asked = jobs(args.variants.split(";"), domain, size, frames, args.seeds, args.plan)
+    asked = jobs(names, domain, size, frames, args.seeds, args.plan)
     progress = Progress(args.out, asked)
     with Local(args.out, args.workers) as executor:
         run(progress, executor, lambda progress: None)
