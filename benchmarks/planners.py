@@ -38,6 +38,15 @@ PLAIN = replace(
 NEAR = replace(PLAIN, behaviour=0.1)
 NORMED = replace(PLAIN, share="nothing", critic_norm="both")
 MEAN = replace(NORMED, bootstrap="mean", actor_objective="mean")
+FAST = replace(MEAN, batch=64, gamma=0.98)
+TD3 = replace(
+    FAST,
+    bootstrap="min",
+    actor_objective="min",
+    target_actor=True,
+    actor_every=2,
+    actor_noise=False,
+)
 UPDATES = 10_000
 VARIANTS: dict[str, tuple[DdpgFamily, int]] = {
     "plain": (PLAIN, UPDATES),
@@ -96,10 +105,10 @@ VARIANTS: dict[str, tuple[DdpgFamily, int]] = {
         )
         for gamma in (0.98, 0.99)
     },
-    "gamma 0.98, noise 0.4": (
-        replace(MEAN, batch=64, gamma=0.98, noise=0.4, noise_clip=0.8),
-        5 * UPDATES,
-    ),
+    "gamma 0.98, noise 0.4": (replace(FAST, noise=0.4, noise_clip=0.8), 5 * UPDATES),
+    **{f"gamma 0.98, width {width}": (replace(FAST, hidden=width), 5 * UPDATES) for width in (128, 512)},
+    "gamma 0.98, TD3": (TD3, 5 * UPDATES),
+    "gamma 0.98, TD3, behaviour 0.03": (replace(TD3, behaviour=0.03), 5 * UPDATES),
     "slow actor": (
         replace(NEAR, learning_rate=1e-3, target_actor=True, actor_every=2, actor_noise=False),
         13_000,
