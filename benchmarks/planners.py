@@ -107,6 +107,7 @@ VARIANTS: dict[str, tuple[DdpgFamily, int]] = {
     },
     "gamma 0.98, noise 0.4": (replace(FAST, noise=0.4, noise_clip=0.8), 5 * UPDATES),
     **{f"gamma 0.98, width {width}": (replace(FAST, hidden=width), 5 * UPDATES) for width in (128, 512)},
+    **{f"gamma 0.98, {n}": (replace(FAST, nstep=int(n[0])), 5 * UPDATES) for n in ("1 step", "5 steps")},
     "gamma 0.98, TD3": (TD3, 5 * UPDATES),
     "gamma 0.98, TD3, behaviour 0.03": (replace(TD3, behaviour=0.03), 5 * UPDATES),
     "slow actor": (
