@@ -8,6 +8,7 @@ import io
 import itertools
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -184,6 +185,20 @@ def test_the_page_says_what_the_cells_say(page: Path, browser: webdriver.Chrome)
     for row, cell in zip(rows, planned, strict=True):
         assert float(row["mean"]) == cell.result["mean"]
         assert [float(row[f"return_{i}"]) for i in range(10)] == cell.result["returns"]
+
+
+def test_the_page_says_how_many_seeds_each_column_has(tmp_path: Path) -> None:
+    """A grid that was continued for some of its explorers alone."""
+    rng = np.random.default_rng(0)
+    grid = Grid("tiny", explorers=("gfa-rfe",), domains=("walker",), planners=("ddpg-twin",), seeds=3)
+    first, more = replace(grid, explorers=("gfa-rfe", "random"), seeds=1).jobs(), grid.jobs()
+    cells = [record(job, rng, 1000) for job in {job.key: job for job in (*first, *more)}.values()]
+    files.write_json(tmp_path / "results.json", {"command": "", "cells": cells[:-1]})  # a plan is missing
+    assert main(["report", str(tmp_path / "results.json")]) == 0
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "<td>seeds</td><td>2 to 3</td><td>1</td>" in page
+    assert "1 to 3 seeds" in page
+    assert "With fewer than three seeds" in page
 
 
 def test_the_page_of_a_grid_that_has_just_begun(tmp_path: Path) -> None:

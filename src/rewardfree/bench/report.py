@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import html
 import json
-from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -56,14 +56,14 @@ def report(results: Results, path: Path) -> None:
 
 def _head(results: Results) -> str:
     runs = [job for job, _ in results.explored]
-    seeds = len({job.seed for job in runs})
+    seeds = list(Counter((job.domain, job.label) for job in runs).values()) or [0]
     hours = sum(cell.result["seconds"] for cell in results.cells) / 3600
     frames = ", ".join(f"{count:,}" for count in sorted({job.frames for job in runs}))
     widths = ", ".join(str(width) for width in sorted({job.explorer.get("hidden", 0) for job in runs} - {0}))
     updates = ", ".join(f"{count:,}" for count in sorted(results.updates))
     lines = [
         f"Ours: {frames} frames, width {widths or 'none'}, {updates or 'no'} updates of planning,"
-        f" {seeds} {'seed' if seeds == 1 else 'seeds'}; {hours:.1f} hours of one core in all.",
+        f" {_range(seeds)} {'seed' if max(seeds) == 1 else 'seeds'}; {hours:.1f} hours of one core in all.",
         f"Published: {published.BUDGET}.",
         "Where the two budgets differ, our columns can be compared with each other, not with the published"
         " numbers: those show what the full budget gives.",
@@ -73,7 +73,7 @@ def _head(results: Results) -> str:
             f"Every explorer's data is planned with {results.planners[0]}: fresh networks, the stored"
             " transitions and nothing else. The return is the mean of 10 episodes of the last policy."
         )
-    if seeds < 3:
+    if min(seeds) < 3:
         lines.append("With fewer than three seeds, a difference between two columns may well be chance.")
     command = f"<p><code>{html.escape(results.command)}</code></p>" if results.command else ""
     return (
@@ -94,6 +94,8 @@ def _table2(results: Results, plans: Plans, domain: str) -> str:
     whole = [plans.scores(domain, label, tasks) for label in labels]
     means = [None if one is None else FULL_SCORE * np.mean([runs.mean() for runs in one]) for one in whole]
     rows.append(["mean of tasks", *("" if mean is None else f"{mean:.0f}" for mean in means)])
+    counts = [[len(plans.returns(domain, label, task)) for task in tasks] for label in labels]
+    rows.append(["seeds", *map(_range, counts)])
     parts = ["<h3>Ours</h3>", table(["task", *labels], rows, best)]
     parts.append(note("Mean and standard deviation of the return over seeds."))
     theirs = {task: published.TABLE2[domain, task] for task in tasks if (domain, task) in published.TABLE2}
@@ -105,6 +107,10 @@ def _table2(results: Results, plans: Plans, domain: str) -> str:
         ]
         parts += ["<h3>As published</h3>", table(["task", *columns], paper, bold), note(published.BUDGET)]
     return section(domain, *parts)
+
+
+def _range(counts: Collection[int]) -> str:
+    return " to ".join(str(count) for count in dict.fromkeys([min(counts), max(counts)]))
 
 
 def _aggregate(results: Results, plans: Plans, domain: str) -> str:
