@@ -38,9 +38,9 @@ PLAIN = replace(
 NEAR = replace(PLAIN, behaviour=0.1)
 NORMED = replace(PLAIN, share="nothing", critic_norm="both")
 MEAN = replace(NORMED, bootstrap="mean", actor_objective="mean")
-FAST = replace(MEAN, batch=64, gamma=0.98)
+THREE_STEPS = replace(MEAN, batch=64, gamma=0.98)
 TD3 = replace(
-    FAST,
+    THREE_STEPS,
     bootstrap="min",
     actor_objective="min",
     target_actor=True,
@@ -105,9 +105,12 @@ VARIANTS: dict[str, tuple[DdpgFamily, int]] = {
         )
         for gamma in (0.98, 0.99)
     },
-    "gamma 0.98, noise 0.4": (replace(FAST, noise=0.4, noise_clip=0.8), 5 * UPDATES),
-    **{f"gamma 0.98, width {width}": (replace(FAST, hidden=width), 5 * UPDATES) for width in (128, 512)},
-    **{f"gamma 0.98, {n}": (replace(FAST, nstep=int(n[0])), 5 * UPDATES) for n in ("1 step", "5 steps")},
+    "gamma 0.98, noise 0.4": (replace(THREE_STEPS, noise=0.4, noise_clip=0.8), 5 * UPDATES),
+    **{
+        f"gamma 0.98, width {width}": (replace(THREE_STEPS, hidden=width), 5 * UPDATES)
+        for width in (128, 512)
+    },
+    "gamma 0.98, 1 step": (replace(THREE_STEPS, nstep=1), 5 * UPDATES),
     "gamma 0.98, TD3": (TD3, 5 * UPDATES),
     "gamma 0.98, TD3, behaviour 0.03": (replace(TD3, behaviour=0.03), 5 * UPDATES),
     "slow actor": (
