@@ -122,6 +122,8 @@ def test_a_wrong_flag_says_what_is_right(capsys: pytest.CaptureFixture[str]) -> 
         (["--hidden", "wide"], "INT"),
         (["--size", "huge"], "compact"),
         (["--preset", "paper", "--share", "norm"], "cannot share parameters"),
+        (["--critics", "0"], "critics must be at least 1, not 0"),
+        (["--gamma", "1.5"], "gamma must be between 0 and 1, not 1.5"),
     ):
         code, out, err = run(capsys, "explore", "walker", *argv)
         assert (code, out) == (2, "")

@@ -108,6 +108,11 @@ class ActorCritic:
     """Networks see observations with the data's mean and spread taken out, clipped to +-5."""
 
     def __post_init__(self) -> None:
+        for name in ("hidden", "batch", "critics", "nstep", "actor_every"):
+            if getattr(self, name) < 1:
+                raise UserError(f"{name} must be at least 1, not {getattr(self, name)}")
+        if not 0 <= self.gamma <= 1:
+            raise UserError(f"gamma must be between 0 and 1, not {self.gamma:g}")
         if self.trained == "cycle" and self.optimiser == "own" and self.share != "nothing":
             raise UserError("critics trained in turn with their own optimisers cannot share parameters")
 
