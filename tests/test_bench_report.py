@@ -21,7 +21,7 @@ from rewardfree.bench.grid import Grid
 from rewardfree.bench.jobs import ExploreJob, Job
 from rewardfree.bench.published import TABLE2
 from rewardfree.bench.results import Results, mean_and_std
-from rewardfree.bench.statistics import difference, interval, iqm, probability_of_improvement, profile
+from rewardfree.bench.statistics import difference, interval, iqm, probability_of_improvement, profile, ratio
 from rewardfree.cli import main
 from rewardfree.data import files
 
@@ -54,11 +54,14 @@ def test_profiles_and_probabilities_by_hand() -> None:
     assert probability_of_improvement(scores, scores) == 0.5
 
 
-def test_a_difference_counts_all_tasks_alike() -> None:
+def test_differences_and_ratios_count_all_tasks_alike() -> None:
     scores = [np.array([0.2, 0.6]), np.array([0.8, 1.0, 0.9])]
     others = [np.array([0.1]), np.array([1.0])]
     assert difference(scores, others) == pytest.approx((0.3 - 0.1) / 2)
     assert difference(others, scores) == pytest.approx(-0.1)
+    assert ratio(scores, others) == pytest.approx((0.4 + 0.9) / (0.1 + 1.0))
+    assert ratio(others, scores) == pytest.approx(1.1 / 1.3)
+    assert np.isfinite(ratio(scores, [np.zeros(1), np.zeros(1)]))
 
 
 def test_spread_is_printed_as_the_paper_does() -> None:
@@ -129,7 +132,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     records = [record(job, rng, 100_000) for job in grid.jobs()]
     command = "rewardfree bench table2 --tasks '<script>alert(1)</script>'"
     files.write_json(folder / "results.json", {"command": command, "cells": records})
-    assert main(["report", str(folder / "results.json")]) == 0
+    assert main(["report", str(folder)]) == 0
     return folder / "report.html"
 
 

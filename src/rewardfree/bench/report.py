@@ -21,6 +21,7 @@ from rewardfree.bench.statistics import (
     interval,
     iqm,
     probability_of_improvement,
+    ratio,
 )
 from rewardfree.webpage import (
     bullets,
@@ -134,6 +135,7 @@ def _aggregate(results: Results, plans: Plans, domain: str) -> str:
         ),
         _against(whole, "Chance that a run of GFA-RFE beats one of another", probability_of_improvement, 2),
         _against(whole, "GFA-RFE's mean minus another's", difference, 3),
+        _against(whole, "GFA-RFE's mean over another's", ratio, 2),
         level=3,
     )
 

@@ -77,9 +77,12 @@ class Results:
 
     @classmethod
     def open(cls, path: Path) -> Results:
-        """Read a grid's folder (also while it runs) or a results file."""
+        """Read a grid's folder (also while it runs, or with its results file alone) or a results file."""
+        cells = sorted((path / "cells").glob("*.json"))
+        if not cells and (path / "results.json").is_file():
+            path = path / "results.json"
         if path.is_dir():
-            records = [files.read_json(cell) for cell in sorted((path / "cells").glob("*.json"))]
+            records = [files.read_json(cell) for cell in cells]
             before = path / "grid.json"
             command = files.read_json(before)["command"] if before.is_file() else ""
         else:

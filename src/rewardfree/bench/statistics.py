@@ -16,6 +16,8 @@ Scores = Sequence[Float[np.ndarray, " seeds"]]
 """For each task the scores of its seeds."""
 RESAMPLES = 2000
 LEVEL = 0.95
+LEAST = 1e-3
+"""A return of 1: a smaller one counts as this where it divides."""
 
 
 def iqm(scores: Scores) -> float:
@@ -53,3 +55,9 @@ def probability_of_improvement(scores: Scores, others: Scores) -> float:
 def difference(scores: Scores, others: Scores) -> float:
     """How much higher the mean is, all tasks alike."""
     return float(np.mean([x.mean() - y.mean() for x, y in zip(scores, others, strict=True)]))
+
+
+def ratio(scores: Scores, others: Scores) -> float:
+    """How many times as high the mean is, all tasks alike."""
+    mean, other = (np.mean([runs.mean() for runs in one]) for one in (scores, others))
+    return float(mean / max(other, LEAST))
