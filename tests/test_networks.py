@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 import jax
@@ -10,7 +12,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rewardfree.networks import Net, Normed, apply_batched, apply_looped, make_ensemble, make_net, member
+from rewardfree.networks import (
+    Net,
+    Normed,
+    apply,
+    apply_batched,
+    apply_looped,
+    make_ensemble,
+    make_net,
+    member,
+)
 
 SIZES = (5, 6, 7, 2)
 
@@ -44,6 +55,31 @@ def test_looped_and_batched_ensembles_agree(
     assert looped.shape == (3, 4, 2)
     np.testing.assert_allclose(looped, apply_batched(ensemble, x), atol=1e-5)
     np.testing.assert_allclose(looped[2], member(ensemble, 2)(x), atol=1e-6)
+
+
+@pytest.mark.parametrize("share", ["nothing", "norm", "trunk"])
+def test_looped_and_batched_ensembles_learn_the_same(share: Literal["nothing", "norm", "trunk"]) -> None:
+    ensemble = make_ensemble(jax.random.PRNGKey(1), 3, SIZES, "kaiming", share, "both")
+    x = jax.random.normal(jax.random.PRNGKey(2), (4, 5))
+    target = jax.random.normal(jax.random.PRNGKey(3), (3, 4, 2))
+
+    def gradients(run: Callable[[Net, jax.Array], jax.Array]) -> tuple[Net, jax.Array]:
+        return jax.grad(lambda net, x: jnp.square(run(net, x) - target).sum(), argnums=(0, 1))(ensemble, x)
+
+    looped, batched = gradients(apply_looped), gradients(apply_batched)
+    for one, other in zip(jax.tree.leaves(looped), jax.tree.leaves(batched), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5)
+
+
+@pytest.mark.parametrize(("platform", "products"), [("cpu", 9), ("gpu", 3), ("tpu", 3)])
+def test_the_platform_decides_how_an_ensemble_runs(
+    platform: str, products: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jax, "default_backend", lambda: platform)
+    ensemble = make_ensemble(jax.random.PRNGKey(1), 3, SIZES, "kaiming", "nothing")
+    fresh = partial(apply)  # traced anew: a program is kept by its function
+    program = str(jax.make_jaxpr(fresh)(ensemble, jnp.ones((4, 5))))
+    assert program.count("dot_general") == products  # three layers of three members, or three batched layers
 
 
 def test_sharing_is_a_leading_axis_of_one() -> None:
