@@ -73,6 +73,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "5 steps": {"nstep": 5},
     "both LayerNorms, gamma 0.98": {"critic_norm": "both", "gamma": 0.98},
     "5 critics": {"critics": 5},
+    "5 critics, in turn": {"critics": 5, "trained": "cycle", "averaged": "cycle"},
     "1 critic": {"critics": 1},
     "twin minimum": {"bootstrap": "min", "actor_objective": "min"},
     "lr 1e-3": {"learning_rate": 1e-3},
