@@ -39,7 +39,6 @@ NEAR = replace(PLAIN, behaviour=0.1)
 NORMED = replace(PLAIN, share="nothing", critic_norm="both")
 MEAN = replace(NORMED, bootstrap="mean", actor_objective="mean")
 THREE_STEPS = replace(MEAN, batch=64, gamma=0.98)
-ONE_STEP = replace(THREE_STEPS, nstep=1)
 TD3 = replace(
     THREE_STEPS,
     bootstrap="min",
@@ -111,9 +110,7 @@ VARIANTS: dict[str, tuple[DdpgFamily, int]] = {
         f"gamma 0.98, width {width}": (replace(THREE_STEPS, hidden=width), 5 * UPDATES)
         for width in (128, 512)
     },
-    "gamma 0.98, 1 step": (ONE_STEP, 5 * UPDATES),
-    "gamma 0.98, 1 step, three times as long": (ONE_STEP, 15 * UPDATES),
-    "gamma 0.99, 1 step": (replace(ONE_STEP, gamma=0.99), 5 * UPDATES),
+    "gamma 0.98, 1 step": (replace(THREE_STEPS, nstep=1), 5 * UPDATES),
     "gamma 0.98, TD3": (TD3, 5 * UPDATES),
     "gamma 0.98, TD3, behaviour 0.03": (replace(TD3, behaviour=0.03), 5 * UPDATES),
     "slow actor": (
