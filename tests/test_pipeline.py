@@ -90,7 +90,7 @@ def test_planning_improves_the_return_where_the_data_allows(tmp_path: Path) -> N
     def leftness(t: rf.Transitions) -> np.ndarray:
         return -t["vx"]
 
-    planner = rf.DdpgTwin(hidden=16, batch=64, learning_rate=3e-3, gamma=0.9, nstep=3)  # few updates
+    planner = rf.DdpgTwin(hidden=16, batch=64, learning_rate=3e-3, gamma=0.9)
     left = rf.plan(data, leftness, planner, updates=1500)
     right = rf.plan(data, lambda t: t["vx"], planner, updates=1500)
     observations = data.array("observation")

@@ -207,4 +207,3 @@ def test_the_papers_preset_has_the_settings_of_its_tables() -> None:
     assert (paper.share, paper.critic_norm, paper.bootstrap) == ("trunk", "first", "min")
     assert DdpgTwin() == next(iter(DdpgTwin.presets().values()))
     assert DdpgTwin().gamma < paper.gamma  # little data, a short horizon
-    assert DdpgTwin().nstep == 1  # the explorer's later actions are not the policy's

@@ -17,8 +17,7 @@ class DdpgTwin(DdpgFamily):
     From little data critics promise too much for actions that the data does not have. `paper` takes the
     smaller of two heads on one trunk; `fast` the mean of two separate critics with two LayerNorms each, and
     looks half as far ahead: the less data there is, the shorter the horizon to plan with (Jiang, Kulesza,
-    Singh and Lewis, "The dependence of effective planning horizon on model accuracy", 2015). Its windows are
-    single steps: what an explorer did after (s, a) says little of what the policy will do there.
+    Singh and Lewis, "The dependence of effective planning horizon on model accuracy", 2015).
     """
 
     share: Literal["nothing", "norm", "trunk"] = "nothing"
@@ -27,9 +26,6 @@ class DdpgTwin(DdpgFamily):
     actor_objective: Literal["min", "mean", "sum"] = "mean"
     gamma: float = 0.98
     """Discount. A reward that is more than 100 steps away wants 0.99."""
-    nstep: int = 1
-    """Steps in a window: the discount is gamma^n and s' lies n steps on. The steps after the first are the
-    explorer's, not the policy's: more of them carry a rare reward farther and value what the explorer did."""
     learning_rate: float = 3e-4
     normalise: bool = True
     average: float = 0.1
@@ -44,7 +40,6 @@ class DdpgTwin(DdpgFamily):
             bootstrap="min",
             actor_objective="min",
             gamma=0.99,
-            nstep=3,
             learning_rate=1e-4,
             normalise=False,
             average=0.0,
